@@ -14,7 +14,6 @@ import json
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -51,7 +50,7 @@ class Ways:
     async def itself(self) -> None:
         """The run, each of whose events is read."""
         wish = Wish(f"openai:{MODEL}", (Message("user", "Do the work."),), keep=False)
-        async with aclosing(self.runs.stream(await self.runs.ready(wish))) as events:
+        async with self.runs.answer(await self.runs.ready(wish)) as events:
             last = [happened async for batch in events for happened in batch][-1]
         if last[1]["reason"] != "stop":
             raise WrongResult(str(last[1]["error"]))

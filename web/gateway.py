@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,9 +17,8 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.window import tokens
 from searchloop.protocols import chat_completions, messages, responses
 from searchloop.protocols.fields import Asked, Encoder, Frame
-from searchloop.protocols.handing import Happened
 from searchloop.protocols.programs import Program
-from searchloop.protocols.runs import SUFFIXES, ClientRuns
+from searchloop.protocols.runs import SUFFIXES, ClientRuns, Ready
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, more, unless_left
 from searchloop.web.gate import PERSON, Refusal
@@ -149,7 +147,7 @@ async def _run(
     asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
     encoder = face.encoder(asked)
     stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
-    if not await unless_left(_pumped(runs.stream(ready), encoder, stream), receive):
+    if not await unless_left(_pumped(runs, ready, encoder, stream), receive):
         return
     if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
         runs.kept.put(encoder.id, ready.messages, encoder.whole())
@@ -168,11 +166,9 @@ def _client(scope: Scope) -> str:
     return found[0] if found else "unknown"
 
 
-async def _pumped(
-    events: AsyncGenerator[list[Happened], None], encoder: Encoder, stream: _Stream | None
-) -> bool:
+async def _pumped(runs: ClientRuns, ready: Ready, encoder: Encoder, stream: _Stream | None) -> bool:
     """Encodes a run to its end, each piece as it comes."""
-    async with aclosing(events):
+    async with runs.answer(ready) as events:
         if stream:
             await stream.send(encoder.begin())
         async for batch in events:

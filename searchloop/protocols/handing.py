@@ -68,7 +68,7 @@ class HandingOut:
         self,
         ours: Toolset,
         theirs: Sequence[ToolSpec],
-        over: Callable[[], str | None] = lambda: None,
+        over: Callable[[], str | None],
     ) -> None:
         """`over` says in words that no more steps with tools may follow."""
         self._ours, self._theirs, self._over = ours, tuple(theirs), over

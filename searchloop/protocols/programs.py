@@ -10,18 +10,19 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from weakref import WeakSet
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import ProgramStore
 from searchloop.agent.settings.private_files import read_object
+from searchloop.agent.tools.backend import Backend
 from searchloop.agent.types import Limits, Price, Search, Usage
 
 KEY = "sl-"  # how each key begins
@@ -31,7 +32,6 @@ _NAME = re.compile(r"\w[\w .+-]{0,39}")
 _BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
 _BOUNDS |= {"searches": "search limit of {:,}", "pages": "page limit of {:,}"}
 OF_MODELS, OF_SEARCH = ("tokens", "cost_usd"), ("searches", "pages")
-_LOOK = 0.5  # seconds between two looks for answers that were dropped
 _HOW = "The user can change that on searchloop's page: Settings, Other programs."
 
 
@@ -90,66 +90,74 @@ class Program(NamedTuple):
 
 
 class Purse:
-    """What a program has used, while answers of it are under way: each step counts at once."""
+    """What a program has used: steps, searches and pages of what is under way count at once."""
 
     def __init__(self, program: Program, rows: Iterable[Mapping[str, Any]]) -> None:
         self.program, self.spent = program, program.spent(rows)
-        self._unknown: WeakSet[Share] = WeakSet()  # answers whose first step is not over
+        self._new = 0  # answers whose first step is not over
         self._known = asyncio.Event()
 
-    async def share(self, program: Program) -> Share:
-        """Waits while the answers under way may use up what is left, each as much as the mean."""
-        self.program = program  # its rights may have changed
-        while self._unknown and (not self.spent["answers"] or self._reached(len(self._unknown))):
-            with suppress(TimeoutError):  # a share that is dropped tells nobody
-                await asyncio.wait_for(self._known.wait(), _LOOK)
+    @asynccontextmanager
+    async def answer(self, price: Price) -> AsyncIterator[Price]:
+        """Gives an answer its price, which counts each step that it is asked for.
+
+        It first waits while the answers under way may use up what is left, each the usual amount.
+        """
+        while self._new and self.reached(self._new):
             self._known.clear()
-        self._unknown.add(made := Share(self))
-        return made
+            await self._known.wait()
+        first = True
+        self._new += 1
 
-    def _reached(self, more: int = 0) -> str | None:
-        """Returns the bound that is reached, with so `more` answers of the usual size, in words."""
-        answers = 1 + more / (self.spent["answers"] or 1)
-        for name in OF_MODELS:
-            most = getattr(self.program, name)
-            if most is not None and self.spent[name] * answers >= most:
-                return f"{self.program.name}'s {_BOUNDS[name].format(most)}"
-        return None
-
-    def add(self, share: Share, usage: Usage) -> None:
-        """Counts a step of an answer."""
-        self.spent["answers"] += share in self._unknown
-        self.spent["tokens"] += (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        self.spent["cost_usd"] += usage.cost_usd or 0
-        self.end(share)
-
-    def end(self, share: Share, usage: Mapping[str, Any] | None = None) -> None:
-        """Hears that an answer has taken what it takes, or nothing, and what it searched."""
-        for name in OF_SEARCH:
-            self.spent[name] += (usage or {}).get(name) or 0
-        self._unknown.discard(share)
-        self._known.set()
-
-
-class Share:
-    """The part that one answer takes of a purse."""
-
-    def __init__(self, purse: Purse) -> None:
-        self.purse = purse
-
-    def priced(self, price: Price) -> Price:
-        """Returns the same price, which counts each step that it is asked for."""
+        def known() -> None:
+            nonlocal first
+            self._new -= first
+            first = False
+            self._known.set()
 
         def cost(usage: Usage) -> float | None:
             found = price(usage)
-            self.purse.add(self, usage._replace(cost_usd=found))
+            self.spent["answers"] += first
+            self.spent["tokens"] += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+            self.spent["cost_usd"] += found or 0
+            self.spent["searches"] += usage.searches or 0  # those of the model's own maker
+            self.spent["pages"] += usage.pages or 0
+            known()
             return found
 
-        return cost
+        try:
+            yield cost
+        finally:
+            known()
 
-    def exhausted(self) -> str | None:
-        """Says in words that all answers under way have used the budget up."""
-        return self.purse._reached()
+    def reached(self, new: int = 0) -> str | None:
+        """Returns the bound that is reached, once so many `new` answers have ended, in words."""
+        answers = self.spent["answers"]
+        for name in OF_MODELS:
+            most = getattr(self.program, name)
+            unknown = new and not answers  # what such an answer takes
+            if most and (unknown or self.spent[name] * (1 + new / (answers or 1)) >= most):
+                return f"{self.program.name}'s {_BOUNDS[name].format(most)}"
+        return None
+
+
+class Counted(NamedTuple):
+    """A search backend that a program asks, as far as its budget goes; `used` is what it did."""
+
+    backend: Backend
+    purse: Purse
+    used: Counter[str]
+
+    @property
+    def here(self) -> bool:
+        return getattr(self.backend, "here", True)
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        if name := {"/api/web-search": "searches", "/api/open-page": "pages"}.get(path):
+            self.purse.program.within(self.purse.spent, Limits(), (name,))
+            self.purse.spent[name] += 1
+            self.used[name] += 1
+        return await self.backend.ask(path, payload)
 
 
 class Programs:

@@ -10,8 +10,9 @@ import asyncio
 import logging
 import time
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -47,6 +48,7 @@ from searchloop.agent.types import (
     Message,
     ModelInfo,
     NativeSearch,
+    Price,
     Request,
     Search,
     Streams,
@@ -56,7 +58,7 @@ from searchloop.analysis.told import one_of
 from searchloop.compose import Services
 from searchloop.protocols.handing import Events, HandedOut, HandingOut, Happened, Unattended
 from searchloop.protocols.kept import Kept
-from searchloop.protocols.programs import OF_MODELS, OF_SEARCH, Program, Purse, Share
+from searchloop.protocols.programs import OF_MODELS, OF_SEARCH, Counted, Program, Purse
 
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
 _POSITIONS: tuple[Search, ...] = ("auto", "offline", "off")
@@ -114,7 +116,7 @@ class Wish:
     effort: str = ""
 
 
-class _Ready(NamedTuple):
+class Ready(NamedTuple):
     """A wish whose model, options, path and files are checked; `ignored` had no effect."""
 
     wish: Wish
@@ -123,8 +125,15 @@ class _Ready(NamedTuple):
     path: SearchPath
     messages: list[Message]
     ignored: tuple[str, ...]
+    purse: Purse
+
+
+class _Terms(NamedTuple):
+    """What a run may use: its limits, its price, and the backend that counts what it asks."""
+
     limits: Limits
-    share: Share | None = None
+    price: Price
+    backend: Counted
 
 
 class ClientRuns:
@@ -134,6 +143,7 @@ class ClientRuns:
         self.services, self.kept = services, Kept()
         self._looked: set[Provider] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._own = Purse(Program(""), ())  # of the user, without an end
         self._purses: WeakValueDictionary[str, Purse] = WeakValueDictionary()
 
     def stop(self) -> None:
@@ -146,7 +156,7 @@ class ClientRuns:
         found = [model for model in await self.services.runner.registry.models() if model.available]
         return [each for each in found if program is None or program.may_ask(each.id)]
 
-    async def ready(self, wish: Wish) -> _Ready:
+    async def ready(self, wish: Wish) -> Ready:
         """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""
         runner, settings = self.services.runner, self.services.settings
         last = wish.messages[-1] if wish.messages else Message("user", "")
@@ -178,19 +188,18 @@ class ClientRuns:
         messages = [*whole, *self.kept.restored(shown)]
         if wish.files:
             messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
-        limits, share = settings.limits, None
-        if program:
-            share = await (await self._purse(program)).share(program)
-            bounds = OF_MODELS if path == OFF else (*OF_MODELS, *OF_SEARCH)
-            limits = program.within(share.purse.spent, limits, bounds)
-        return _Ready(wish, provider, model, path, messages, ignored, limits, share)
+        purse = await self.purse(program)
+        return Ready(wish, provider, model, path, messages, ignored, purse)
 
-    async def _purse(self, program: Program) -> Purse:
-        """Returns the purse of a program: a new one where no answer of it is under way."""
+    async def purse(self, program: Program | None) -> Purse:
+        """Returns the purse of a program: a new one where nothing of it is under way."""
+        if program is None:
+            return self._own
         purse, log = self._purses.get(program.name), self.services.log
         if purse is None:
             rows = await log.aside(log.used, None, program.name)
             purse = self._purses.setdefault(program.name, Purse(program, rows))
+        purse.program = program  # its rights may have changed
         return purse
 
     async def _effective(
@@ -248,39 +257,51 @@ class ClientRuns:
         content = "\n\n".join([message.content, *texts])
         return replace(message, content=content, attachments=pictures)
 
-    async def stream(self, ready: _Ready) -> AsyncGenerator[list[Happened], None]:
-        """Yields the events of the run, those together that happen at once, last `run_finished`;
-        none where nothing happens for a while.
+    @asynccontextmanager
+    async def answer(self, ready: Ready) -> AsyncIterator[AsyncIterator[list[Happened]]]:
+        """Runs a wish, and gives the events of the run: those together that happen at once, last
+        `run_finished`; none where nothing happens for a while.
 
-        To close it stops the run. The transcript grows in `ready.messages`.
+        To leave stops the run. The transcript grows in `ready.messages`. Raises ConfigError where a
+        budget is used up.
         """
-        emit = Events()
-        task = asyncio.create_task(self._run(ready, emit))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: emit.end())
-        try:
-            while (batch := await emit.take()) is not None:
-                yield batch
-            task.result()
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        emit, purse = Events(), ready.purse
+        bounds = OF_MODELS if ready.path == OFF else (*OF_MODELS, *OF_SEARCH)
+        price = self.services.runner.price_of(f"{ready.provider.name}:{ready.model}")
+        async with purse.answer(price) as counted:
+            limits = purse.program.within(purse.spent, self.services.settings.limits, bounds)
+            backend = Counted(self.services.backend, purse, Counter())
+            terms = _Terms(limits, counted, backend)
+            task = asyncio.create_task(self._run(ready, emit, terms))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda _: emit.end())
 
-    async def _run(self, ready: _Ready, emit: Events) -> None:
+            async def events() -> AsyncIterator[list[Happened]]:
+                while (batch := await emit.take()) is not None:
+                    yield batch
+                task.result()
+
+            try:
+                yield events()
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self, ready: Ready, emit: Events, terms: _Terms) -> None:
         table, began = SourceTable.of(ready.messages), time.monotonic()
         before = len(ready.messages)
         outcome: Outcome | None = None
         reason, error, path = "error", None, ready.path
         try:
             try:
-                outcome = await self._loop(ready, path, table, emit)
+                outcome = await self._loop(ready, path, table, emit, terms)
             except NativeSearchRejected as problem:
                 other = fallback(ready.wish.search, path, problem.message)
                 if other is None:
                     raise
                 path = other
-                outcome = await self._loop(ready, path, table, emit)
+                outcome = await self._loop(ready, path, table, emit, terms)
             reason, lack = await _judged(outcome, ready.wish.schema)
             error = lack.as_dict() if lack else None
             if ready.wish.keep and not error:
@@ -295,7 +316,8 @@ class ClientRuns:
             _log.exception("a client's run failed")
             what = f"searchloop failed: {type(problem).__name__}."
             error = {"code": "internal", "message": what, "remedy": "Its log has the details."}
-        usage = outcome.usage.as_dict() if outcome else {}
+        broken_off = {**emit.usage.as_dict(), **terms.backend.used}
+        usage = outcome.usage.as_dict() if outcome else broken_off
         seconds = round(time.monotonic() - began, 3)
         citations = outcome.message.citations if outcome else ()
         finished = {
@@ -311,8 +333,6 @@ class ClientRuns:
             "error": error,
         }
         await self._told(ready.wish, finished)
-        if ready.share:
-            ready.share.purse.end(ready.share, usage)
         await emit.event("run_finished", finished)
 
     async def _told(self, wish: Wish, finished: Mapping[str, Any]) -> None:
@@ -331,17 +351,17 @@ class ClientRuns:
         _log.info("client_called", extra={"fields": {"client": name, "tool": tool, **usage}})
         await log.aside(log.count, {"usage": {**usage, "cost_usd": 0.0}}, name, answers=0)
 
-    async def spent(self, program: Program) -> dict[str, Any]:
-        """Returns what a program has used in the period of now."""
-        log = self.services.log
-        return program.spent(await log.aside(log.used, None, program.name))
-
     async def _loop(
-        self, ready: _Ready, path: SearchPath, table: SourceTable, emit: Events
+        self,
+        ready: Ready,
+        path: SearchPath,
+        table: SourceTable,
+        emit: Events,
+        terms: _Terms,
     ) -> Outcome:
         wish, settings, fence = ready.wish, self.services.settings, Fence()
         emit.path = path.name
-        backend = ChatBackend(self.services.backend, PROGRAMS, {}, offline=path.name == "offline")
+        backend = ChatBackend(terms.backend, PROGRAMS, {}, offline=path.name == "offline")
         web: tuple[Tool, ...] = ()
         if path.local:
             said = "\n".join(m.content for m in ready.messages if m.role == "user")
@@ -356,20 +376,16 @@ class ClientRuns:
         provider: Streams = ready.provider
         if wish.schema:
             provider = StructuredProvider(provider, wish.schema)
-        price = self.services.runner.price_of(f"{ready.provider.name}:{ready.model}")
-        tools, share = HandingOut(ours, wish.tools), ready.share
-        if share:
-            tools, price = HandingOut(ours, wish.tools, share.exhausted), share.priced(price)
         try:
             return await run_agent_loop(
                 ready.messages,
                 request,
                 provider=provider,
-                tools=tools,
+                tools=HandingOut(ours, wish.tools, ready.purse.reached),
                 emit=emit,
                 sources=table,
-                limits=ready.limits,
-                price=price,
+                limits=terms.limits,
+                price=terms.price,
             )
         except HandedOut as end:
             reply = ready.messages[-1]
@@ -392,7 +408,7 @@ async def _judged(
     return reason, lack
 
 
-def _request(ready: _Ready, path: SearchPath) -> Request:
+def _request(ready: Ready, path: SearchPath) -> Request:
     """Returns the request of each step, without messages and tools."""
     wish = ready.wish
     system = system_text(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from searchloop.agent.guard.egress import Secrets, forms
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import object_schema, text_schema
-from searchloop.agent.tools.backend import Backend, ChatBackend, error_words
+from searchloop.agent.tools.backend import Backend, ChatBackend, NoBackend, error_words
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
@@ -31,7 +30,7 @@ from searchloop.auditing.run import Auditor
 from searchloop.auditing.writers import as_text, look_first
 from searchloop.compose import Services
 from searchloop.compose.check import Source, check_text, read_page, said
-from searchloop.protocols.programs import Program
+from searchloop.protocols.programs import Counted, Program
 from searchloop.protocols.runs import PROGRAMS, ClientRuns, Wish, search_off, switch
 from searchloop.render.words import words_of
 
@@ -129,8 +128,7 @@ class ClientTools:
 
     runs: ClientRuns
     program: Program | None = None
-    used: Counter[str] = field(default_factory=Counter)  # searches and pages of one call
-    spent: Mapping[str, Any] = field(default_factory=dict)  # those of the program before it
+    counted: Backend = field(default_factory=NoBackend)  # of one call
 
     @property
     def services(self) -> Services:
@@ -148,23 +146,15 @@ class ClientTools:
         given = {key: value for key, value in arguments.items() if value is not None}
         if problem := problems_with(given, schema):
             return _failed("bad_arguments", problem, takes(schema))
-        spent = await self.runs.spent(self.program) if self.program else {}
-        tools = replace(self, used=Counter(), spent=spent)
+        purse, used = await self.runs.purse(self.program), Counter[str]()
+        tools = replace(self, counted=Counted(self.services.backend, purse, used))
         try:
-            if name != "ask":
-                tools.spare("searches" if name == "web_search" else "pages")
             return await _RUN[name](tools, given, progress)
         except AgentError as error:
             return _failed(error.code, error.message, error.remedy)
         finally:
-            if tools.used:
-                await self.runs.called(name, self.program, tools.used)
-
-    def spare(self, bound: str) -> None:
-        """Raises ConfigError where the program has used this part of its budget."""
-        if self.program:
-            now = {bound: self.spent[bound] + self.used[bound]}
-            self.program.within(now, self.services.settings.limits, (bound,))
+            if used:
+                await self.runs.called(name, self.program, used)
 
     @property
     def _offline(self) -> bool:
@@ -187,8 +177,7 @@ class ClientTools:
             what = f"It would send the user's {name} out."
             raise ConfigError("own_key", what, "Leave it out.")
         offline = position == "offline"
-        counted = _Counted(self.services.backend, self)
-        return ChatBackend(counted, PROGRAMS, {}, offline=offline)
+        return ChatBackend(self.counted, PROGRAMS, {}, offline=offline)
 
     async def web_search(self, given: Mapping[str, Any], progress: Progress) -> Result:
         """Searches; see `TOOLS`."""
@@ -289,7 +278,7 @@ class ClientTools:
         wish = replace(wish, program=self.program)
         runs, steps = self.runs, 0
         data: Mapping[str, Any] = {}
-        async with aclosing(runs.stream(await runs.ready(wish))) as events:
+        async with runs.answer(await runs.ready(wish)) as events:
             async for type, data in (each async for batch in events for each in batch):
                 if (name := _STEPS.get(type)) and data.get(name):
                     steps += 1
@@ -303,24 +292,6 @@ class ClientTools:
         lines = [data["answer"], *([error_words(error)] if error else [])]
         lines += [_cited(each) for each in data["citations"]]
         return Result("\n\n".join(filter(None, lines)), shown, bool(error))
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """A search backend that a call asks, and counts, as far as its program's budget goes."""
-
-    backend: Backend
-    tools: ClientTools
-
-    @property
-    def here(self) -> bool:
-        return getattr(self.backend, "here", True)
-
-    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        if name := {"/api/web-search": "searches", "/api/open-page": "pages"}.get(path):
-            self.tools.spare(name)
-            self.tools.used[name] += 1
-        return await self.backend.ask(path, payload)
 
 
 def _cited(citation: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup
 from searchloop.agent.types import Limits, Usage
 from searchloop.protocols.programs import Program, Programs, Purse
-from tests.fakes import Received, Reply
+from tests.fakes import Received, Reply, json_reply
 from tests.web.faces import (
     DONE,
     FACES,
@@ -114,7 +114,7 @@ def test_what_a_program_searches_and_opens_over_mcp_is_counted(
         for name, words in (("web_search", "search limit of 2"), ("open_page", "page limit of 1")):
             assert told[name].structured_content["error"]["code"] == "program_budget"
             assert f"editor has used its {words}" in told[name].content[0].text
-        assert told["audit"].is_error
+        assert "page limit of 1" in told["audit"].content[0].text
         assert not call(at, "web_search", key=KEY)["web_search"].is_error  # the user's own token
         with pytest.raises(OVER, match="search limit of 2 of this day"):
             FACES["chat"].ask(at, user("Hi"), stream=False, search="web")
@@ -129,6 +129,50 @@ def test_an_audit_ends_where_the_budget_of_pages_ends(tmp_path: Path) -> None:
         audit = call(at, "audit", key=key, text=text)["audit"]
         assert shown(at, "auditor")["used"]["pages"] == 2
         assert audit.content[0].text.count("has used its page limit of 2") == 3
+
+
+def test_what_starts_together_shares_the_budget_of_searches_and_pages(tmp_path: Path) -> None:
+    """Calls over MCP, audits and answers that search: together no more than one after the other."""
+    with desk(tmp_path, SEARCH_ENGINES="library") as at:
+        key = added(at, "editor", models=["*"], searches=2, pages=3)
+        text = "".join(f"It costs {n} euros ([{n}]({LIBRARY}?{n})).\n" for n in range(2))
+
+        def ask(what: str) -> None:
+            if what == "ask":
+                call(at, "ask", key=key, question=SWITCH, model=MODEL, search="offline")
+            elif what == "chat":
+                with suppress(*OVER):
+                    FACES["chat"].ask(at, user(SWITCH), stream=False, search="web")
+            else:
+                call(at, what, key=key, **({"text": text} if what == "audit" else {}))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, ("audit", "chat", "web_search", "ask") * 2))
+        used = shown(at, "editor")["used"]
+        assert (used["searches"], used["pages"]) == (2, 3)
+
+
+@each_face
+def test_an_answer_that_breaks_off_is_counted(tmp_path: Path, face: Face) -> None:
+    """What its steps took before the model failed, or before its client left, is used up."""
+
+    def fails(asked: Received) -> Reply:
+        if models := listing(asked):
+            return models
+        if asked.json["messages"][-1]["role"] != "tool":
+            usage = sse({"choices": [], "usage": {"prompt_tokens": 60, "completion_tokens": 40}})
+            made = {"index": 0, "id": "call_1", "type": "function"}
+            made |= {"function": {"name": "web_search", "arguments": '{"query": "switch"}'}}
+            return Reply([chunk(tool_calls=[made]), chunk(reason="tool_calls"), usage, DONE])
+        return json_reply({"error": {"message": "broken"}}, status=400)
+
+    with desk(tmp_path, fails, SEARCH_ENGINES="library") as at:
+        added(at, "editor", models=["*"], tokens=150)
+        search = "offline" if face.name == "responses" else "web"
+        with pytest.raises((openai.APIError, anthropic.APIError)):
+            face.ask(at, user(SWITCH), stream=False, search=search)
+        used = shown(at, "editor")["used"]
+        assert (used["tokens"], used["searches"]) == (100, 1)
 
 
 @each_face
@@ -258,19 +302,20 @@ def test_answers_that_start_together_share_a_budget(tmp_path: Path) -> None:
 
 async def test_a_step_of_one_answer_ends_the_others() -> None:
     """Each knows at its next step what all have used; one that is dropped holds nobody up."""
-    purse = Purse(Program("a", tokens=150), rows((time.strftime("%Y-%m-%d", time.gmtime()), 40, 0)))
-    one, two = [await purse.share(purse.program) for _ in range(2)]
-    assert one.exhausted() is None
-    for share in (one, two):
-        share.priced(lambda usage: None)(Usage(50, 10))
-    assert one.exhausted() == "a's 150 tokens"
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    purse = Purse(Program("a", tokens=150), rows((today, 40, 0)))
+    async with purse.answer(lambda usage: None) as one, purse.answer(lambda usage: None) as two:
+        assert purse.reached() is None
+        for price in (one, two):
+            price(Usage(50, 10))
+        assert purse.reached() == "a's 150 tokens"
     other = Purse(Program("a", tokens=150), [])
-    dropped = await other.share(other.program)
-    waiting = asyncio.create_task(other.share(other.program))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    del dropped
-    assert (await waiting).exhausted() is None
+    async with other.answer(lambda usage: None):
+        waiting = asyncio.create_task(other.answer(lambda usage: None).__aenter__())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+    assert other.reached() is None
 
 
 async def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) -> None:

@@ -6,10 +6,7 @@ blocks that are likely to be main text.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from searchloop.search_backend.plugin.challenge_pages import ASKS_FOR_SCRIPTS
@@ -59,19 +56,6 @@ _SENTENCE = re.compile(
 )
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keeps Python from looking for garbage, a third of the time of a page, which makes little."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@_uncollected()
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the page with title, byline, date, language, links; needs_js for an empty shell."""
     tree, cut = parsed(decode(body[:MOST_BYTES], charset))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import email.policy
 from email.message import EmailMessage
+from itertools import islice
 
 from searchloop.analysis.dates import iso_date
 from searchloop.search_backend.readers import Reader
@@ -45,20 +46,15 @@ def _header(mail: EmailMessage, name: str) -> str:
 def _text(mail: EmailMessage, url: str) -> tuple[str, list[str]]:
     """Returns the text, of two versions the plain one, and the names of the attachments."""
     plain, rich, attached = list[str](), list[str](), list[str]()
-    for number, part in enumerate(mail.walk()):
-        if number > _MOST_PARTS:
-            break
-        name = part.get_filename()
+    for part in islice(mail.walk(), _MOST_PARTS):
         kind = part.get_content_type()
-        if name or part.get_content_disposition() == "attachment":
-            attached.append(one_line(name or kind, 100))
+        if part.is_attachment() or part.get_filename():
+            attached.append(one_line(part.get_filename() or kind, 100))
         elif kind in ("text/plain", "text/html"):
             data = part.get_payload(decode=True)
             words = decode(data if isinstance(data, bytes) else b"", part.get_content_charset())
             (plain if kind == "text/plain" else rich).append(words)
-    if plain or not rich:
-        return "\n\n".join(plain), attached
-    return "\n\n".join(whole_page(markup, url).text for markup in rich), attached
+    return "\n\n".join(plain or [whole_page(markup, url).text for markup in rich]), attached
 
 
 _BAD = Problem("bad_document", "This mail is damaged.", "Save it once more in your mail program.")

@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
-from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
+from searchloop.search_backend.readers._html.parts.inline import inline, stacked
 from searchloop.search_backend.readers._html.text import CUT, TAG, in_order, normal, plain, runs
 
 _EMPTY = frozenset(("br", "hr"))
@@ -96,7 +96,7 @@ def written(tree: LexborHTMLParser) -> str:
 
 def layout(markup: str) -> Layout:
     """The boxes and blocks of a body in the form of `written`."""
-    markup = images_in_cells(stacked(markup.replace(CUT, "")))
+    markup = stacked(markup.replace(CUT, ""))
     # Text, tag, text, tag and so on.
     parts = _BLOCK_TAG.split(code_in_blocks(markup))
     parents: list[int] = []

@@ -118,23 +118,15 @@ class _Formula:
 
     def written(self) -> str:
         """Returns it as TeX."""
-        inside, said = (
-            formulas.joined(self.parts),
-            {key: formulas.signs(sign) for key, sign in self.said.items()},
+        first, last, between = (
+            formulas.signs(self.said[sign]) for sign in ("begChr", "endChr", "sepChr")
         )
-        form: str = formulas.OFFICE[self.tag]
-        return form.format(
-            *(*self.parts, "", "", ""),
-            base=formulas.grouped(self.parts[0]) if self.parts else "",
-            inside=inside,
-            listed=said["sepChr"].join(self.parts),
-            cells=" & ".join(self.parts),
-            rows=r" \\ ".join(self.parts),
-            name=rf"\{inside}" if inside in formulas.FUNCTIONS else inside,
-            sign=said["chr"] or r"\int",
-            accent=formulas.ACCENTS.get(self.said["chr"], r"\hat"),
-            **said,
-        )
+        sign, parts = self.said["chr"], self.parts
+        if self.tag == "acc":
+            parts = [*parts[:1], formulas.ACCENTS.get(sign, r"\hat")]
+        elif self.tag == "nary":
+            parts = [*parts[:3], *[""] * (3 - len(parts)), formulas.signs(sign) or r"\int"]
+        return formulas.filled(self.tag, parts, first, between, last)
 
 
 class _Writer(Written):

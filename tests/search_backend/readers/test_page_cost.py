@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from typing import Any
-
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
@@ -13,7 +9,6 @@ from bench.page_cost import PAGES, TEXTS, WORK
 from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade
-from searchloop.search_backend.readers.html import read
 from tests.growth import grows_too_fast
 from tests.tables import each_row
 
@@ -84,13 +79,3 @@ def test_a_step_that_costs_more_than_is_left_is_not_made() -> None:
     """It is not charged either, so that cheaper ones are still made."""
     cascade = Cascade(LexborHTMLParser("<p>x"), steps=10)
     assert [cascade.pay(price) for price in (4, 7, 6, 1)] == [True, False, True, False]
-
-
-@pytest.mark.parametrize("charset", ["utf-8", object()])
-def test_python_looks_for_garbage_again_after_a_page(charset: Any) -> None:
-    """Also after one whose reading failed, and not where the caller had it switched off."""
-    for switch, is_on in ((gc.disable, False), (gc.enable, True)):
-        switch()
-        with contextlib.suppress(AttributeError, TypeError):
-            read(b"<p>Some words.", "https://a.example/", charset)
-        assert gc.isenabled() is is_on

@@ -28,7 +28,10 @@ _COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^{}]*\}|\\[a
 # Functions by name, and the TeX of signs, accents and styles of letters.
 _TEX = json.loads((files(__package__) / "tex.json").read_text("utf-8"))
 FUNCTIONS, _SIGNS = frozenset(_TEX["functions"].split()), _TEX["signs"]
-ACCENTS, _VARIANTS, OFFICE = _TEX["accents"], _TEX["variants"], _TEX["office"]
+ACCENTS, _VARIANTS = _TEX["accents"], _TEX["variants"]
+# Forms of the elements of Office, then of MathML.
+OFFICE = _TEX["office"]
+_FORMS = OFFICE | _TEX["mathml"]
 _INVISIBLE = dict.fromkeys(range(0x2061, 0x2065), "")
 _ends_in_name = re.compile(r"(?:\\[a-zA-Z]+|[\^_]\w)$").search
 
@@ -108,56 +111,49 @@ def _tex(node: LexborNode, depth: int) -> str:
     if depth > DEEPEST:
         return node.text(deep=True) or ""
     parts = [_tex(child, depth + 1) for child in inside]
+    said = node.attributes
     if tag in ("mphantom", "mspace", "annotation-xml", "mprescripts", "maligngroup"):
         return " " if tag == "mspace" else ""
     if tag in ("semantics", "maction"):
         return parts[0] if parts else ""
-    if tag in _LAYOUTS and len(parts) == _LAYOUTS[tag]:
-        return _laid_out(tag, parts, node)
-    match tag:
-        case "msqrt":
-            return rf"\sqrt{{{joined(parts)}}}"
-        case "menclose" if "strike" in (node.attributes.get("notation") or ""):
-            return rf"\cancel{{{joined(parts)}}}"
-        case "mfenced":
-            sign = node.attributes.get
-            signs = sign("separators", ",") or ""
-            between = signs[:1].strip() + " " if signs.strip() else " "
-            return f"{sign('open') or '('}{between.join(parts)}{sign('close') or ')'}"
-        case "mtable":
-            return r"\begin{matrix} " + r" \\ ".join(parts) + r" \end{matrix}"
-        case "mtr" | "mlabeledtr":
-            return " & ".join(parts)
-        case "mmultiscripts":
-            return _multiscripts(inside, parts)
-    return joined(parts)
+    if tag == "mmultiscripts":
+        return _multiscripts(inside, parts)
+    if tag == "mfrac" and (said.get("linethickness") or "1").strip("0pxemt.") == "":
+        tag = "binomial"
+    elif tag == "menclose" and "strike" in (said.get("notation") or ""):
+        tag = "struck"
+    elif tag in ("munder", "mover") and len(parts) == 2:
+        tag, parts = _over(tag, *parts)
+    signs = said.get("separators", ",") or ""
+    between = signs[:1].strip() + " " if signs.strip() else " "
+    return filled(tag, parts, said.get("open") or "(", between, said.get("close") or ")")
 
 
-_TWO = ("mfrac", "mroot", "msup", "msub", "munder", "mover")
-_LAYOUTS = {**dict.fromkeys(_TWO, 2), "msubsup": 3, "munderover": 3}
-
-
-def _laid_out(tag: str, parts: list[str], node: LexborNode) -> str:
-    first, second = parts[0], parts[1]
-    match tag:
-        case "mfrac":
-            if (node.attributes.get("linethickness") or "1").strip("0pxemt.") == "":
-                return rf"{{{first} \atop {second}}}"
-            return rf"\frac{{{first}}}{{{second}}}"
-        case "mroot":
-            return rf"\sqrt[{second}]{{{first}}}"
-        case "msup" | "msub":
-            return f"{grouped(first)}{'^' if tag == 'msup' else '_'}{_group(second)}"
-        case "msubsup" | "munderover":
-            return f"{grouped(first)}_{_group(second)}^{_group(parts[2])}"
-    shown = {tex: sign for sign, tex in _SIGNS.items()}.get(second, second)
+def _over(tag: str, base: str, other: str) -> tuple[str, list[str]]:
+    """Returns the form of what stands over or under something, and its parts."""
+    shown = {tex: sign for sign, tex in _SIGNS.items()}.get(other, other)
     if shown in ACCENTS:
-        return f"{ACCENTS[shown]}{{{first}}}"
-    is_limits = first.startswith("\\") and first[1:].isalpha()
-    sign = "_" if tag == "munder" else "^"
-    if is_limits:
-        return f"{first}{sign}{_group(second)}"
-    return rf"\{'under' if tag == 'munder' else 'over'}set{{{second}}}{{{first}}}"
+        return "acc", [base, ACCENTS[shown]]
+    if base.startswith("\\") and base[1:].isalpha():  # a sum or limit
+        return "msub" if tag == "munder" else "msup", [base, other]
+    return "limLow" if tag == "munder" else "limUpp", [base, other]
+
+
+def filled(tag: str, parts: list[str], first: str, between: str, last: str) -> str:
+    """Returns the TeX of an element of these parts, which has such brackets and separators."""
+    inside = joined(parts)
+    scripts = (_group(part) for part in (*parts[1:], "", ""))
+    return str(_FORMS.get(tag, "{inside}")).format(
+        *(*parts, "", "", ""),
+        base=grouped(parts[0]) if parts else "",
+        script=next(scripts),
+        upper=next(scripts),
+        inside=inside,
+        listed=first + between.join(parts) + last,
+        cells=" & ".join(parts),
+        rows=r" \\ ".join(parts),
+        name=rf"\{inside}" if inside in FUNCTIONS else inside,
+    )
 
 
 def _multiscripts(inside: list[LexborNode], parts: list[str]) -> str:

@@ -10,17 +10,8 @@ from searchloop.search_backend.readers._html.parts.formulas import as_formula
 from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
 from searchloop.search_backend.readers._html.text import CUT, TAG, plain
 
-LONGEST_ALT = 100
 _IMAGE = re.compile(r"<img(?: [^<>]*)?>")
 _ALT = re.compile(r' alt="([^"]+)"')
-_LABEL = re.compile(r' (?:aria-label|title)="([^"]+)"')
-_PICTURED = re.compile(
-    r"<(t[dh]|h[1-6])((?: [^<>]*)?)>([^<]*+(?>(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*))</\1>"
-)
-_TITLED = re.compile(r"<td(?: [^<>]*)?>\s*<\w+ [^<>]*title=\"[^<>]*></")
-_DECORATION = re.compile(
-    r"(?i)\b(?:logo|icon|image|photo|avatar|spacer|thumb\w*|picture)\b|\.\w{3,4}$|^\W?$"
-)
 _OF_FORMULA = re.compile(
     r'(?i) (?:class|src)="[^"]*(?:\bmath|latex|\btex\b|equation|formula|mimetex)'
 )
@@ -68,36 +59,8 @@ def _as_scripts(over: re.Match[str]) -> str:
     return "".join(scripts if "right" in over[0] else scripts[::-1])
 
 
-def images_in_cells(markup: str) -> str:
-    """Writes the words for images of cells and headings where they are content: Yes, No."""
-    if not ("<img" in markup or "aria-label" in markup or _TITLED.search(markup)):
-        return markup
-    return _PICTURED.sub(_pictured, markup)
-
-
-def _pictured(cell: re.Match[str]) -> str:
-    html = cell[3]
-    if "<img" not in html and _LABEL.search(html) is None:
-        return cell[0]
-    text = " ".join(plain(TAG.sub(" ", html)).split()).casefold()
-
-    def words(image: re.Match[str]) -> str:
-        found = _ALT.search(image[0])
-        alt = found[1].strip() if found else ""
-        most = 15 if text else LONGEST_ALT
-        if not alt or len(alt) > most or _is_of_formula(image[0]):
-            return image[0]
-        said = plain(alt).casefold()
-        is_told = text and (said in text or text in said or _DECORATION.search(alt))
-        return image[0] if is_told else f" {alt} "
-
-    shown = _IMAGE.sub(words, html) if "<img" in html else html
-    if not text and shown == html and (label := _LABEL.search(html)) and len(label[1]) <= 40:
-        shown = html + label[1]
-    return f"<{cell[1]}{cell[2]}>{shown}</{cell[1]}>"
-
-
-def _is_of_formula(image: str) -> bool:
+def is_of_formula(image: str) -> bool:
+    """Tells whether an image is one of a formula, by its class or address."""
     # A look at the words first: the pattern tries all of them at each letter.
     said = image.lower()
     is_likely = any(word in said for word in ("math", "tex", "equation", "formula"))
@@ -171,7 +134,7 @@ def _images(text: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
-        if alt and (_is_of_formula(image[0]) or _IS_TEX.search(alt)):
+        if alt and (is_of_formula(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
 

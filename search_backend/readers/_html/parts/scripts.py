@@ -42,11 +42,10 @@ _is_glued = re.compile(r"(?i)[™®©℠°′″ªº]|TM|SM|\(R\)").fullmatch
 _is_ordinal = re.compile(rf"(?i)(?:{WORDS['ordinals']})\.?").fullmatch
 _is_ordered = re.compile(r"(?:.*[^\w.,$€£¥])?(?:\d{1,3}\.?|[IVXLC]+)").fullmatch
 _is_short_form = re.compile(rf"(?:.*\W)?(?:{WORDS['short_forms']})").fullmatch
-# Cents above the line, as shops write them, and minutes.
+# Cents above the line, as shops write them.
 _CURRENCY = r"[$€£¥₹₽₺₩]|\b(?:EUR|USD|GBP|CHF|kr|zł|Kč|Ft)"
 _is_price = re.compile(rf".*(?:{_CURRENCY})\s*(?:\d{{1,3}}(?:[.,\s]\d{{3}})+|\d+)").fullmatch
 _begins_with_currency = re.compile(rf"\s*(?:{_CURRENCY})").match
-_is_hour = re.compile(r"(?:.*[^\d.,])?(?:[01]?\d|2[0-4])").fullmatch
 _goes_on = re.compile(r"(?:.*[^\s>]|.*</\w{1,6}>)(?<!\b10)", re.DOTALL).fullmatch
 # One letter, but not the first one of a name: "the sphere S", not "Smith J".
 _ends_in_variable = re.compile(r"(?:\b[a-z]+\s|[^\w\s]\s?)[^\W\d_]$").search
@@ -81,10 +80,6 @@ class Scripts:
     @cached_property
     def _notes(self) -> set[str]:
         return self._counted() | self._explained()
-
-    @cached_property
-    def _has_hours(self) -> bool:
-        return re.search(r"\d<sup(?: [^<>]*)?>00</sup>", self._text) is not None
 
     def _counted(self) -> set[str]:
         """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
@@ -174,17 +169,13 @@ class Scripts:
         return _note(held)
 
     def _part_of_number(self, held: str, before: str, after: str) -> str:
-        """Returns cents, minutes and fractions, which go on with the number before them."""
+        """Returns cents and fractions, which go on with the number before them."""
         if _is_fraction(held) and not _ends_in_operator(before[:-1]):
             return f" {held}"
         if re.fullmatch(r"[.,]\d\d", held):
             return held
-        if re.fullmatch(r"\d\d", held) and held not in self._notes:
-            if _is_price(before) or _begins_with_currency(after):
-                return f".{held}"
-            if _is_hour(before) and held in ("00", "15", "30", "45") and self._has_hours:
-                return f":{held}"
-        return ""
+        is_price = held not in self._notes and (_is_price(before) or _begins_with_currency(after))
+        return f".{held}" if is_price and re.fullmatch(r"\d\d", held) else ""
 
     def _is_apart(self, held: str, before: str) -> bool:
         """Tells whether an exponent stands behind a blank: `10 <sup>23</sup>`, `m <sup>2</sup>`."""

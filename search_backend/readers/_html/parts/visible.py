@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from searchloop.search_backend.readers._html.hidden import INLINE, remove_hidden
 from searchloop.search_backend.readers._html.parts import MORE, SELECTORS
 from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
+from searchloop.search_backend.readers._html.parts.inline import is_of_formula
 from searchloop.search_backend.readers._html.styles import Cascade, names_of
 from searchloop.search_backend.readers._html.visibility import words
 
@@ -28,6 +29,10 @@ _TELLS = re.compile(
     r"\d\D*\s\D*\d|(?i:chart|graph\b|diagram|grafik|gráfic|graphique|schéma)|[图図]"
 )
 _LEAST_BLANKS = 4
+_PICTURED = ("td", "th", "h1", "h2", "h3")
+_DECORATION = re.compile(
+    r"(?i)\b(?:logo|icon|image|photo|avatar|spacer|thumb\w*|picture)\b|\.\w{3,4}$|^\W?$"
+)
 _LEAST_AROUND = 20  # characters of a sentence around a date; one alone is of a list or a byline
 _DATE = re.compile(r"(\d{4})-\d\d(?:-\d\d)?")
 
@@ -46,11 +51,7 @@ def show(tree: LexborHTMLParser) -> None:
             del code.attrs["aria-hidden"]
         for node in tree.css(SELECTORS["unseen"]):
             node.remove()
-        for drawing in tree.css(SELECTORS["drawings"]):
-            name = drawing.attributes.get("aria-label") or "".join(
-                title.text() for title in drawing.css("title")
-            )
-            drawing.insert_before(LexborHTMLParser(f'<img alt="{escape(name)}">').css("img")[0])
+        _write_pictures(tree)
         for mark in tree.css(SELECTORS["fractions"]):
             mark.replace_with("⁄" if "/" in mark.text() else " ")
         for note in tree.css(SELECTORS["notes"]):  # behind its mark, in LaTeXML
@@ -65,6 +66,29 @@ def show(tree: LexborHTMLParser) -> None:
     cascade = remove_hidden(tree, Cascade(tree, named))
     cascade.write_shapes()
     _keep_apart(tree, cascade)
+
+
+def _write_pictures(tree: LexborHTMLParser) -> None:
+    """Writes the words for pictures of cells and headings where they are content: Yes, No."""
+    texts: dict[int, str] = {}
+    for picture in tree.css(SELECTORS["pictures"]):
+        name = picture.attributes.get
+        said = name("alt") or name("aria-label") or name("title") or ""
+        for title in picture.css("title"):
+            said = said or title.text()
+            title.remove()
+        cell = next(filter(None, (_around(picture, tag) for tag in _PICTURED)))
+        text = texts.setdefault(cell.mem_id, " ".join(cell.text(deep=True).split()).casefold())
+        is_label = picture.tag not in ("img", "svg")
+        most = 15 if text else 40 if is_label else 100
+        is_told = text and (
+            is_label
+            or said.casefold() in text
+            or text in said.casefold()
+            or _DECORATION.search(said)
+        )
+        if len(said) <= most and not is_told and not is_of_formula(picture.html or ""):
+            (picture.insert_after if is_label else picture.replace_with)(f" {said} ")
 
 
 def _write_figures_and_dates(tree: LexborHTMLParser) -> None:

@@ -117,11 +117,6 @@ class Disk:
         row = (_digest(kind, key), now, now + seconds, packed, data)
         return self._try(lambda connection: self._write(connection, row, chat), False)
 
-    def drop(self, kind: str, key: str) -> None:
-        """Deletes an entry, if there is one."""
-        query, digest = "DELETE FROM entries WHERE key = ?", _digest(kind, key)
-        self._try(lambda connection: connection.execute(query, (digest,)), None)
-
     def _owner(self, chat: Owner) -> str:
         """Returns the id under which a chat owns an entry; "" for one that may own none here."""
         return "" if chat.temporary and self._path else chat.id

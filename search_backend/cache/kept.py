@@ -1,22 +1,50 @@
-"""Answers and pages of some time, each with its age and the chats that brought it.
+"""Answers and pages that are kept, each with its age and the chats that brought it.
 
 They are in the file of `disk`. What may not be written there, as it is for a temporary chat or its
-server forbids it, and what cannot be written now, is in a database in memory.
+server forbids it, and what cannot be written now, is in a database in memory. Equal work of several
+threads is done once.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.types import NOBODY, Owner, SearchBackendError, restored
 
 T = TypeVar("T")
 MEMORY_BYTES = 32 * 2**20
+
+
+class SingleFlight(Generic[T]):
+    """Joins calls with equal keys that run at the same time. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._flights: dict[Hashable, Future[T]] = {}
+
+    def run(self, key: Hashable, work: Callable[[], T], seconds: float) -> T:
+        """Returns the result of `work`, or of an equal call that is running.
+
+        A caller that joins waits at most `seconds` and works alone if the other took longer or
+        failed.
+        """
+        mine = Future[T]()
+        flight = self._flights.setdefault(key, mine)
+        if flight is not mine:
+            with suppress(CancelledError, TimeoutError):
+                return flight.result(seconds)
+            return work()
+        try:
+            mine.set_result(result := work())
+            return result
+        finally:
+            del self._flights[key]
+            mine.cancel()  # does nothing to one that has its result
 
 
 class Cache:
@@ -35,7 +63,7 @@ class Cache:
     def get(self, kind: type[T], key: str, chat: Owner = NOBODY) -> tuple[T, float] | None:
         """Returns the newest value of a kind and its age in seconds; None if it is too old, unknown
         or of another version. It is the chat's too."""
-        stores = (self._memory, self._disk) if self._disk else (self._memory,)
+        stores = filter(None, (self._disk, self._memory))
         found = [entry for store in stores if (entry := store.get(kind.__name__, key, chat))]
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             newest = min(found, key=lambda entry: entry.age)
@@ -47,9 +75,7 @@ class Cache:
     ) -> None:
         """Keeps a dataclass for `seconds`, in memory alone unless `write`."""
         kind, data = type(value).__name__, asdict(value)
-        if self._disk and write and self._disk.put(kind, key, data, seconds, chat):
-            self._memory.drop(kind, key)
-        else:
+        if not (self._disk and write and self._disk.put(kind, key, data, seconds, chat)):
             self._memory.put(kind, key, data, seconds, chat)
 
     def forget(self, chat: str) -> int:

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from searchloop.search_backend.cache.kept import Cache
+from searchloop.search_backend.cache.kept import Cache, SingleFlight
 from searchloop.search_backend.cache.pages import KeptPage, lifetime
-from searchloop.search_backend.cache.results import SingleFlight
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library

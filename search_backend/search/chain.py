@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.analysis.told import one_of
-from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.results import AnswerCache
+from searchloop.search_backend.cache.kept import Cache, SingleFlight
 from searchloop.search_backend.engines import Access, Apart, Engine, find_engines, titles
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
@@ -59,7 +58,8 @@ class Chain:
         self._schedule = Schedule(settings, known, clock, apart)
         self._access = Access(settings.keys, library)
         self._http = http or EngineHttp()
-        self._cache = AnswerCache(cache or Cache(clock=clock), self._scope())
+        self._cache = cache or Cache(clock=clock)
+        self._joined = SingleFlight[SearchAnswer]()
 
     def search(self, query: Query, engine: str | None = None, chat: Owner = NOBODY) -> SearchAnswer:
         """Asks the chain, or only the engine named, even if that rests, for a chat.
@@ -71,14 +71,28 @@ class Chain:
             what = f"{engine} is not on this machine, and the search is to stay on it."
             raise SearchBackendError("offline", what, "Leave out engine, or offline.")
         query = self._settings.held(query)
-        return self._cache.answer(
-            (query, engine),
-            lambda: self._search(query, engine),
-            self._fresh_for,
-            fresh=engine is not None,
-            seconds=self._settings.seconds + 1,
-            chat=chat,
-        )
+        if engine is not None:  # whoever names one wants it asked now
+            return self._search(query, engine)
+        key = f"{self._scope()}\n{query!r}"
+
+        def work() -> SearchAnswer:
+            if known := self._known(key, chat):
+                return known
+            answer = self._search(query, None)
+            if answer.status == "ok":  # after a failure the next search may work
+                self._cache.put(key, answer, self._fresh_for(answer), chat)
+            return answer
+
+        answer = self._joined.run((key, chat.temporary), work, self._settings.seconds + 1)
+        if chat.id:  # it may be the answer of another chat's search, which ran at the same time
+            self._known(key, chat)
+        return answer
+
+    def _known(self, key: str, chat: Owner) -> SearchAnswer | None:
+        """Returns a kept answer, which is the chat's, too, from now on."""
+        if found := self._cache.get(SearchAnswer, key, chat):
+            return replace(found[0], cached=True, age=int(found[1]))
+        return None
 
     def describe(self) -> dict[str, Any]:
         """Returns all engines, their capabilities and missing settings (GET /api/engines)."""

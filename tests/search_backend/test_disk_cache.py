@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from searchloop.search_backend.cache.disk import NAME, Disk
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.types import (
     Attempt,
@@ -230,13 +229,12 @@ def test_answers_come_back_as_they_were(tmp_path: Path, answer: SearchAnswer) ->
     """Every field survives the way to the disk and back, and the age goes on."""
     clock, front = Clock(), Clock()
     disk = Disk(tmp_path, MB, clock=clock)
-    AnswerCache(Cache(disk, front), "scope").put("key", answer, 60)
+    Cache(disk, front).put("key", answer, 60)
     clock.now += 20
-    later = AnswerCache(Cache(disk, front), "scope")
-    assert later.get("key") == replace(answer, cached=True, age=20)
+    later = Cache(disk, front)
+    assert later.get(SearchAnswer, "key") == (answer, 20)
     clock.now += 40
-    assert later.get("key") is None
-    assert AnswerCache(Cache(disk, front), "other").get("key") is None
+    assert later.get(SearchAnswer, "key") is None
 
 
 def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:

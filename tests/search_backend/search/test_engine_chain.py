@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.results import AnswerCache
+from searchloop.search_backend.cache.kept import SingleFlight
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engine_client import MOST_BYTES, EngineHttp, explain
@@ -393,28 +391,24 @@ def test_equal_searches_at_once_are_one(tmp_path: Path) -> None:
 
 def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> None:
     """A fault of the first is not the fault of the others, and no search waits for ever."""
-    shared = AnswerCache(Cache(clock=Clock()))
+    shared = SingleFlight[str]()
     entered, go = threading.Event(), threading.Event()
-    good = SearchAnswer("tea", "one", "ok", (), ())
 
-    def lifetime(_: SearchAnswer) -> float:
-        return 60.0
-
-    def breaks() -> SearchAnswer:
+    def breaks() -> str:
         entered.set()
         go.wait(60)
         raise ZeroDivisionError
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(shared.answer, "k", breaks, lifetime, fresh=False, seconds=60)
+        first = pool.submit(shared.run, "k", breaks, 60)
         assert entered.wait(60)
-        second = pool.submit(shared.answer, "k", lambda: good, lifetime, fresh=False, seconds=60)
+        assert shared.run("k", lambda: "too late", 0) == "too late"
+        second = pool.submit(shared.run, "k", lambda: "good", 60)
         go.set()
-        assert second.result() == good
+        assert second.result() == "good"
         with pytest.raises(ZeroDivisionError):
             first.result()
-    again = shared.answer("k", breaks, lifetime, fresh=False, seconds=60)
-    assert again == replace(good, cached=True)
+    assert shared.run("k", lambda: "anew", 60) == "anew"
 
 
 def test_many_searches_leave_no_sockets_behind(tmp_path: Path) -> None:

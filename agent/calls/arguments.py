@@ -16,8 +16,8 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from searchloop.agent.calls.schema import json_kind, kinds_of
 from searchloop.agent.types import Message
+from searchloop.analysis.schema_check import json_kind, kinds_of
 
 
 def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:

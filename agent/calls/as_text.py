@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchloop.agent.calls.arguments import coerced, extent, loose, value_at
-from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.types import ToolSpec
+from searchloop.analysis.schema_check import problems_with
 
 _LEAD_IN = 280  # characters of prose before a call that is not marked as one
 _EXPLAINS = re.compile(

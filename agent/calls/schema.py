@@ -1,8 +1,4 @@
-"""Makes JSON Schemas from signatures (by pydantic) and checks arguments against schemas.
-
-The check knows the keywords of tool schemas: type, properties, required, additionalProperties,
-items, enum, minimum, maximum. Its messages tell a model what to change.
-"""
+"""Makes JSON Schemas from signatures (by pydantic), and says what a schema takes."""
 
 from __future__ import annotations
 
@@ -13,34 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, get_type_hints
 
 from searchloop.agent.calls.caller import context_of
 from searchloop.agent.errors import ToolError
+from searchloop.analysis.schema_check import kinds_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-
-_CHECKS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list, tuple),
-    "null": (type(None),),
-}
-_SAID = {
-    "string": "a string",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "object": "an object",
-    "array": "an array",
-}
-
-
-def json_kind(value: Any) -> str:
-    """Names the kind of a JSON value: an object, a string, null ..."""
-    kinds = ("null", "boolean", "integer", "number", "string", "array", "object")
-    kind = next((kind for kind in kinds if _is(value, kind)), "")
-    return str(value).lower() if kind == "boolean" else _SAID.get(kind, kind) or "no JSON"
 
 
 def schema_of(
@@ -126,24 +98,6 @@ def _plain_schemas() -> Any:
     return Plain
 
 
-def problems_with(value: Any, schema: Mapping[str, Any], where: str = "") -> str | None:
-    """Returns one sentence about the first fault in `value`, None if it fits the schema."""
-    label, allowed = where or "the arguments", kinds_of(schema)
-    if allowed and not any(_is(value, kind) for kind in allowed):
-        wanted = " or ".join(_SAID.get(kind, kind) for kind in allowed)
-        return f"{label} must be {wanted}, not {json_kind(value)}."
-    if "enum" in schema and value not in schema["enum"]:
-        return f"{label} must be one of {', '.join(map(repr, schema['enum']))}."
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _range(value, schema, label)
-    if isinstance(value, Mapping):
-        return _object(value, schema, where)
-    if isinstance(value, list) and "items" in schema:
-        found = (problems_with(v, schema["items"], f"{label}[{i}]") for i, v in enumerate(value))
-        return next((problem for problem in found if problem), None)
-    return None
-
-
 def takes(schema: Mapping[str, Any]) -> str:
     """Describes the arguments of a tool in one sentence for a model."""
     required = schema.get("required", ())
@@ -155,44 +109,6 @@ def takes(schema: Mapping[str, Any]) -> str:
             said = " | ".join(map(repr, inner["enum"]))
         listed.append(f"{name} ({said}{', required' if name in required else ''})")
     return f"It takes {', '.join(listed)}." if listed else "It takes no arguments."
-
-
-def kinds_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the allowed types of a schema, () for any."""
-    kinds = schema.get("type")
-    return (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
-
-
-def _is(value: Any, kind: str) -> bool:
-    if kind in ("integer", "number") and isinstance(value, bool):
-        return False
-    return isinstance(value, _CHECKS.get(kind, (object,)))
-
-
-def _range(value: float, schema: Mapping[str, Any], label: str) -> str | None:
-    if "minimum" in schema and value < schema["minimum"]:
-        return f"{label} must be at least {schema['minimum']}."
-    if "maximum" in schema and value > schema["maximum"]:
-        return f"{label} must be at most {schema['maximum']}."
-    return None
-
-
-def _object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str | None:
-    properties = schema.get("properties", {})
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    if missing:
-        return f"{', '.join(map(repr, missing))} is missing."
-    if schema.get("additionalProperties") is False:
-        extra = [name for name in value if name not in properties]
-        if extra:
-            known = ", ".join(properties) or "none"
-            return f"there is no {', '.join(map(repr, extra))}; it takes {known}."
-    found = (
-        problems_with(value[name], properties[name], f"{where}.{name}" if where else name)
-        for name in value
-        if name in properties
-    )
-    return next((problem for problem in found if problem), None)
 
 
 _ENFORCEABLE = frozenset(

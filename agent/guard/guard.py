@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from searchloop.agent.calls.arguments import coerced
-from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.guard.approvals import (
     ApprovalAnswer,
@@ -42,6 +41,7 @@ from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition, object_schema
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
+from searchloop.analysis.schema_check import problems_with
 
 Action = Literal["allow", "confirm", "deny"]
 FILE = "policy.json"

@@ -150,7 +150,7 @@ def _keyword(key: str, value: Any, depth: int) -> Any:
         return [name for name in names if isinstance(name, str)]
     if key == "enum":
         return value if isinstance(value, list) and not _hidden_in(value) else None
-    if key in ("minimum", "maximum"):
+    if key in ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return value if number else None
     return None if _hidden_in(value) else value

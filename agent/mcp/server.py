@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, get_args
 
-from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.settings import private_files
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
+from searchloop.analysis.schema_check import problems_with
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 GIVEN = "the program"  # in place of a file

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.calls.caller import NOBODY, Caller
-from searchloop.agent.calls.schema import problems_with, takes
+from searchloop.agent.calls.schema import takes
 from searchloop.agent.errors import AgentError, ToolError
 from searchloop.agent.log.events import result_data
 from searchloop.agent.search.source_numbers import SourceTable
@@ -46,6 +46,7 @@ from searchloop.agent.types import (
     ToolResult,
     ToolSpec,
 )
+from searchloop.analysis.schema_check import problems_with
 from searchloop.analysis.told import did_you_mean
 
 READ_MORE = "read_more"

@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.analysis.schemas import Schema
+from searchloop.analysis.schema_check import problems_with
 from searchloop.search_backend.api.schemas import ANY_TIME, ASKED, MOST_FILE
 from searchloop.search_backend.fetch.host_check import Rules, parse_rules
 from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH
@@ -16,6 +16,7 @@ from searchloop.search_backend.text.clean import one_line
 from searchloop.search_backend.types import Owner, Query, SearchBackendError
 
 DEFAULT_RESULTS = 8
+_CODE = re.compile("[A-Za-z]{2}")
 
 
 class BadRequest(SearchBackendError):
@@ -103,61 +104,27 @@ def _rules(values: Mapping[str, Any]) -> Rules:
 
 def _checked(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Returns the values of a body that fits its schema. Raises BadRequest."""
-    known = ASKED[name]["properties"]
-    for key in data:
-        if key not in known:
-            raise BadRequest(f"Unknown key {key[:60]!r}.", f"Known keys: {', '.join(known)}.")
-    for needed in ASKED[name]["required"]:
-        if data.get(needed) is None:
-            raise BadRequest(f"{needed} is missing.", f"Send {needed} as a text.")
     # null is the same as leaving a key out.
-    return {key: _value(key, value, known[key]) for key, value in data.items() if value is not None}
+    values = {key: _plain(value) for key, value in data.items() if value is not None}
+    problem = problems_with(values, ASKED[name])
+    for key in () if problem else values:
+        if isinstance(values[key], str) and not one_line(values[key]):
+            problem = f"{key} is empty."
+        elif key in ("country", "language") and not _CODE.fullmatch(values[key]):
+            problem = f"{key} is not a code of two letters, as in ISO 3166 and 639."
+    if problem:
+        remedy = "Correct it, or leave it out; GET /api/openapi.json describes every request."
+        raise BadRequest(f"The request is not right: {problem}", remedy)
+    return values
 
 
-def _value(name: str, value: Any, schema: Schema) -> Any:
-    kind, leave = schema["type"], f"or leave {name} out."
-    if words := schema.get("enum"):
-        if value not in words:
-            raise BadRequest(f"{name} is not one of {', '.join(words)}.", f"Send one, {leave}")
-    elif kind == "boolean":
-        if not isinstance(value, bool):
-            raise BadRequest(f"{name} is neither true nor false.", f"Send one, {leave}")
-    elif kind == "integer":
-        return _whole(name, value, schema["minimum"], schema["maximum"])
-    elif kind == "array":
-        if not isinstance(value, list):
-            raise BadRequest(f"{name} is not a list of texts.", f'Send ["text"], {leave}')
-        if len(value) > (most := schema.get("maxItems", len(value))):
-            raise BadRequest(f"{name} has more than {most} entries.", f"Shorten {name}.")
-        return [_text(f"{name}[{at}]", one, schema["items"]) for at, one in enumerate(value)]
-    else:
-        return _text(name, value, schema)
-    return value
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    # 5.0 is a whole number in JSON; True is one to Python only.
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        what = f"{name} is not a whole number from {least} to {most}."
-        raise BadRequest(what, f"Send such a number, or leave {name} out.")
-    return value
-
-
-def _text(name: str, value: Any, schema: Schema) -> str:
-    if not isinstance(value, str):
-        raise BadRequest(f"{name} is not a text.", f"Send {name} as a JSON string.")
-    if "minLength" in schema and not one_line(value):
-        raise BadRequest(f"{name} is empty.", f"Send {name} with at least one character.")
-    if len(value) > (most := schema.get("maxLength", len(value))):
-        what = f"{name} has {len(value)} characters of at most {most}."
-        raise BadRequest(what, f"Shorten {name}.")
-    if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        standard = "3166" if name == "country" else "639"
-        what = f"{name} is not a code of two letters."
-        raise BadRequest(what, f"Send {name} as in ISO {standard}, e.g. de.")
-    return value.encode("utf-8", "replace").decode("utf-8")
+def _plain(value: Any) -> Any:
+    """Returns a value without lone surrogates; 5.0 is a whole number in JSON."""
+    if isinstance(value, list):
+        return [_plain(one) if isinstance(one, str) else one for one in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _no_constant(name: str) -> None:

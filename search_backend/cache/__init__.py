@@ -1,4 +1,4 @@
 """Keeps answers of engines and pages in a file that may be lost, or in memory.
 
-Others may import: chats, disk, kept, pages, results.
+Others may import: chats, disk, kept, pages.
 """

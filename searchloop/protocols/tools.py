@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from searchloop.agent.calls.schema import problems_with, takes
+from searchloop.agent.calls.schema import takes
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.guard.egress import Secrets, forms
 from searchloop.agent.settings.secrets import secrets_of
@@ -24,6 +24,7 @@ from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
 from searchloop.agent.types import Message, Search
+from searchloop.analysis.schema_check import problems_with
 from searchloop.analysis.told import ended
 from searchloop.auditing.results import AuditedPage
 from searchloop.auditing.run import Auditor

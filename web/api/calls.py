@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import (
     AgentError,
     ConfigError,
@@ -19,6 +18,7 @@ from searchloop.agent.errors import (
 )
 from searchloop.agent.run.undo import delete_session
 from searchloop.agent.text import is_shallow
+from searchloop.analysis.schema_check import problems_with
 from searchloop.compose import Services
 from searchloop.web.api.openapi import Whose
 from searchloop.web.api.schemas import SCHEMAS

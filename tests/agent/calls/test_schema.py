@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from searchloop.agent.calls.schema import problems_with, schema_of
+from searchloop.agent.calls.schema import schema_of
 from searchloop.agent.errors import ToolError
+from searchloop.analysis.schema_check import problems_with
 from tests.tables import each_row
 
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.calls.schema import problems_with, takes
+from searchloop.agent.calls.schema import takes
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, plain_schema, spec_of
 from searchloop.agent.mcp.server import Server, has_hidden, server_parts, tool_name
+from searchloop.analysis.schema_check import problems_with
 
 SERVER = Server("s", "mcp.json", ("x",))
 NAMES = st.text("ab_-. é", min_size=1, max_size=12)

@@ -25,7 +25,8 @@ from tests.browser.steps import (
     wait_for_answer,
 )
 
-PAGES = ("The unit runs on 24 volts.", "It weighs 318 kilograms.", "The warranty is five years.")
+HEAVY = "It weighs 318 kilograms. The lid is of brass."
+PAGES = ("The unit runs on 24 volts.", HEAVY, "The warranty is five years.")
 REPORT = ("data sheet.pdf", "application/pdf", pdf_of(PAGES))
 
 
@@ -128,15 +129,16 @@ def test_a_large_picture_is_made_smaller(page: Page, ollama: LedOllama) -> None:
 
 
 def test_a_pdf_is_cited_by_its_page(page: Page, ollama: LedOllama) -> None:
-    """The shelf counts its pages; a mark leads to the words on the page that they stand on."""
-    ollama.script = lambda messages: ["It weighs 318 kilograms [2]."]
+    """The shelf counts its pages; a mark leads to the words on the page that they stand on, with
+    its verdict, and from the list to all of them in turn."""
+    ollama.script = lambda messages: ["It weighs 318 kilograms [2]. The lid is of brass [2]."]
     choose(page, REPORT, ("scan.pdf", "application/pdf", pdf_of(["", ""])))
     expect(shelf(page)).to_have_text(["data sheet.pdf3 pages", "scan.pdf2 pages, no text in it"])
     page.get_by_role("button", name="Leave scan.pdf out").press("Enter")
     turn = asked(page, "How heavy is it?")
     expect(turn.get_by_role("link", name="data sheet.pdf 3 pages")).to_be_visible()
     assert PAGES[1] in ollama.chats[-1]["messages"][-1]["content"]
-    turn.locator(".answer .chip").click()
+    turn.locator(".answer .chip").first.click()
     card = page.locator("#card")
     expect(card).to_contain_text("data sheet.pdf, page 2")
     expect(card).to_contain_text("Attached file · data sheet.pdf")
@@ -145,6 +147,15 @@ def test_a_pdf_is_cited_by_its_page(page: Page, ollama: LedOllama) -> None:
     expect(reader.locator("mark")).to_have_text("It weighs 318 kilograms.")
     opened = reader.get_by_role("link", name="Open the file")
     assert (opened.get_attribute("href") or "").endswith("#page=2")
+    expect(reader.locator(".verdict")).to_have_text(["The source says so, by words"])
+    expect(reader.get_by_role("status")).to_have_text("Passage 1 of 1")
+    page.keyboard.press("Escape")
+    turn.locator(".source button").click()
+    for at, words in enumerate(HEAVY.split(". "), 1):
+        expect(reader.get_by_role("status")).to_have_text(f"Passage {at} of 2")
+        expect(reader.locator("mark").nth(at - 1)).to_contain_text(words)
+        reader.get_by_role("button", name="Next passage").click()
+    expect(reader.get_by_role("status")).to_have_text("Passage 1 of 2")
 
 
 def test_a_model_that_cannot_see_keeps_the_question(page: Page, ollama: LedOllama) -> None:

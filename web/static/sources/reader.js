@@ -1,4 +1,4 @@
-// A page read inside the page: the text the model saw, with the quoted passage marked.
+// A page read inside the page: the text the model saw, with the passages marked that an answer rests on.
 //
 // The text comes from /api/open-page as the same tree that answers are made of; its links are words.
 
@@ -6,11 +6,12 @@ import { attachedUrl, openPage } from "../lib/api.js";
 import { h, hostOf, iconButton, isWeb, outLink, placeOf, render } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
+import { verdictLine } from "./sources.js";
 
 const CHUNK = 40000; // characters asked for at a time
-const MOST_TRIES = 8; // parts that are fetched to find a quote
+const MOST_TRIES = 8; // parts that are fetched to find a passage
 
-/** Makes the dialog ready and returns open(source) for {url, title, quote?}; `chat()` is the open chat's id. */
+/** Makes the dialog ready and returns open(source) for {url, title, marks?}; `chat()` is the open chat's id. */
 export function reader(dialog, chat) {
   let asking = null;
 
@@ -30,7 +31,8 @@ export function reader(dialog, chat) {
     );
     if (!dialog.open) dialog.showModal();
     body.focus();
-    await load(source, body, foot, 0, asking.signal);
+    const sought = new Set((source.marks ?? []).map(wordsOf).filter(Boolean));
+    await load({ source, body, foot, sought, places: [], signal: asking.signal }, 0);
   }
 
   return open;
@@ -45,13 +47,22 @@ function head(source, close) {
       : h("span.muted", placeOf(source.url));
   return h(
     "header.reader-head",
-    h("div", h("h2", { id: "reader-title", dir: "auto" }, source.title || hostOf(source.url)), address),
+    h(
+      "div",
+      h("h2", { id: "reader-title", dir: "auto" }, source.title || hostOf(source.url)),
+      address,
+      source.marks?.filter(mark => mark.verdict).map(verdictLine),
+    ),
     iconButton("close", t("close"), close),
   );
 }
 
-// A quote or a section may stand further on than what is fetched at first: look for it a while.
-async function load(source, body, foot, offset, signal, tries = 0) {
+// The words that a mark rests on.
+const wordsOf = ({ passage, quote }) => (passage ?? quote)?.replace(/…$/, "");
+
+// A passage or a section may stand further on than what is fetched at first: look for it a while.
+async function load(view, offset, tries = 0) {
+  const { source, body, foot, sought, places, signal } = view;
   let page;
   try {
     page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal, source.chat);
@@ -67,28 +78,43 @@ async function load(source, body, foot, offset, signal, tries = 0) {
   if (!offset) body.replaceChildren();
   body.append(...page.blocks.map(block => render(block, () => "")));
   if (!body.hasChildNodes()) body.append(h("p.muted", t("reader.empty")));
-  const place = tries < MOST_TRIES ? placeIn(body, source) : null;
-  place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
+  for (const words of sought) {
+    const place = mark(body, words);
+    if (place) places.push(place);
+    if (place) sought.delete(words);
+  }
+  const place = places[0] ?? sectionIn(body, source);
+  if (tries < MOST_TRIES) place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
   const shown = offset + page.content_length;
   foot.replaceChildren(
+    places.length ? passages(places) : "",
     h("span.muted", t("reader.length", { shown: number(shown), all: number(page.original_length) })),
     page.invisible ? h("span.muted", t("page.unseen", { n: page.invisible })) : "",
   );
   if (page.next_offset === null || page.next_offset === undefined) return;
-  const wanted = source.quote || sectionOf(source.url);
-  if (wanted && !place && tries < MOST_TRIES) {
-    return load(source, body, foot, page.next_offset, signal, tries + 1);
-  }
-  const next = () => load(source, body, foot, page.next_offset, signal, MOST_TRIES);
-  foot.append(h("button.small", { onclick: next }, t("reader.more")));
+  const wanted = sought.size || sectionOf(source.url);
+  if (wanted && !place && tries < MOST_TRIES) return load(view, page.next_offset, tries + 1);
+  foot.append(h("button.small", { onclick: () => load(view, page.next_offset, MOST_TRIES) }, t("reader.more")));
 }
 
-function placeIn(body, source) {
-  const marked = source.quote ? mark(body, source.quote) : null;
-  const section = sectionOf(source.url);
-  if (marked || !section) return marked;
-  const headings = [...body.querySelectorAll("h3, h4, h5, h6")];
-  return headings.find(heading => anchorOf(heading.textContent) === anchorOf(section)) ?? null;
+// Which passage is in sight, and a way to the next one.
+function passages(places) {
+  let at = 0;
+  const told = h("span", { role: "status" });
+  const tell = () => (told.textContent = t("reader.passage", { at: at + 1, of: places.length }));
+  const next = () => {
+    at = (at + 1) % places.length;
+    places[at].scrollIntoView({ block: "center" });
+    tell();
+  };
+  tell();
+  return h("span.line", told, places.length > 1 && h("button.small", { onclick: next }, t("reader.next")));
+}
+
+function sectionIn(body, { url }) {
+  const section = sectionOf(url);
+  const headings = section ? [...body.querySelectorAll("h3, h4, h5, h6")] : [];
+  return headings.find(heading => anchorOf(heading.textContent) === anchorOf(section));
 }
 
 function sectionOf(url) {

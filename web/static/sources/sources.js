@@ -136,13 +136,7 @@ function cardContent(source, marks, claim, open) {
 // What leads to a page: to the site itself, or into the page's own reader.
 function wayTo(source, marks, open, props, words) {
   if (isWeb(source.url)) return outLink(source.url, props, words);
-  return h("button", { ...props, onclick: () => open({ ...source, quote: placeIn(marks) }) }, words);
-}
-
-// Where a page is opened: at the words that a mark rests on.
-function placeIn(marks = []) {
-  const found = marks.find(mark => mark.passage) ?? marks.find(mark => mark.quote);
-  return (found?.passage ?? found?.quote)?.replace(/…$/, "");
+  return h("button", { ...props, onclick: () => open({ ...source, marks }) }, words);
 }
 
 // The host, and the day of which the page is where that is known.
@@ -176,6 +170,9 @@ export const whoChecked = by => (by === "words" || by === "provider" ? t(`by.${b
 
 const toldBy = mark => (mark.by ? clauses([wordsOf(mark), whoChecked(mark.by)]) : wordsOf(mark));
 
+/** The verdict of a mark in a line, and by whom. */
+export const verdictLine = mark => line(mark.verdict, toldBy(mark));
+
 function line(verdict, words) {
   return h("span", { class: `verdict ${verdict}` }, icon(verdict), h("span", words));
 }
@@ -188,7 +185,7 @@ function evidence(mark, claim) {
   const said = passage || (missing ? "" : quote);
   const label = passage && NEAREST.includes(verdict) ? "cite.nearest" : !passage && known ? "cite.given" : null;
   return [
-    known ? line(verdict, toldBy(mark)) : null,
+    known ? verdictLine(mark) : null,
     missing,
     said && label ? h("span.muted", t(label)) : null,
     said ? h("blockquote", { dir: "auto" }, withShared(said, claim)) : null,

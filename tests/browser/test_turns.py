@@ -184,7 +184,8 @@ def test_a_long_question_takes_two_lines_on_a_phone(enter: Enter) -> None:
 
 
 def test_thinking_is_chosen_where_a_model_has_it(page: Page, ollama: LedOllama) -> None:
-    """Kept by the chat, sent, told over the answer; nothing is shown for a model without."""
+    """Kept by the chat, sent, told over the answer; nothing is shown for a model without. New chats
+    begin with it where that is wanted."""
     effort = page.locator("#effort")
     expect(effort).to_be_hidden()
     choose_model(page, LOCAL)
@@ -197,3 +198,12 @@ def test_thinking_is_chosen_where_a_model_has_it(page: Page, ollama: LedOllama) 
     assert ollama.chats[-1]["think"] is False
     page.reload()
     expect(effort).to_have_accessible_name("Thinking Off")
+    for kept, shown in ((True, "Off"), (False, "Usual")):
+        effort.click()
+        page.get_by_label("Keep for new chats").set_checked(kept)
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="New chat", exact=True).click()
+        choose_model(page, LOCAL)
+        expect(effort).to_have_accessible_name(f"Thinking {shown}")
+        asked(page, "Short?")
+        assert (ollama.chats[-1].get("think") is False) is kept

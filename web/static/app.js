@@ -301,8 +301,8 @@ async function openSession(id, { push = true, temporary = false, turn = null, pr
   el("chat-menu").removeAttribute("aria-busy");
   facts.running = false;
   turnTo(facts, facts.list.sessions.find(s => s.id === id) ?? draft(facts, id));
-  if (temporary) facts.session.settings = { temporary: true };
-  if (project) facts.session.settings = { project };
+  if (temporary) facts.session.settings.temporary = true;
+  if (project) facts.session.settings.project = project;
   if (push) history.pushState(null, "", id ? `#/s/${id}` : project ? `#/p/${project}` : "#/");
   chat.show(id, turn);
   draw();

@@ -36,9 +36,9 @@ export function asking(facts, page) {
   async function begin(place, changes = {}) {
     const { model, mode, search, settings, pending } = place.session;
     const temporary = settings.temporary || undefined;
-    const { project } = settings; // which has its own usual settings
+    const { project, options } = settings; // a project has its own usual settings
     const own = changes.agent || pending || project ? {} : { model, mode, search };
-    adopt(facts, await api.createSession({ ...own, ...changes, temporary, project }), place);
+    adopt(facts, await api.createSession({ ...own, options, ...changes, temporary, project }), place);
     if (place !== facts.place) return;
     history.replaceState(null, "", `#/s/${place.session.id}`);
     page.follow(place.session.id);

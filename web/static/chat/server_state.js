@@ -68,10 +68,18 @@ export function turnTo(facts, session) {
   adopt(facts, session);
 }
 
+const EFFORT = "searchloop.effort";
+
+/** How long models think in new chats, where this browser keeps that; and keeps it. */
+export const keptEffort = () => localStorage.getItem(EFFORT) ?? "";
+export const keepEffort = level => localStorage.setItem(EFFORT, level);
+
 /** A new chat; of one with an id, and before anything is known, no setting is shown (`pending`). */
 export function draft(facts, id = null) {
   const { defaultModel: model, defaultSearch: search, loaded } = facts;
-  return { ...DRAFT, id, model, search, pending: id !== null || !loaded };
+  const effort = keptEffort();
+  const settings = effort ? { options: { effort } } : {};
+  return { ...DRAFT, id, model, search, settings, pending: id !== null || !loaded };
 }
 
 /** Whether the open chat was made here, only for its settings, and was never asked anything. */

@@ -1,6 +1,7 @@
 // The small menus of the composer: mode, thinking and place of the search. Fetched when one of them is
 // first wanted.
 
+import { keepEffort, keptEffort } from "../chat/server_state.js";
 import { h } from "../lib/dom.js";
 import { openAt, openMenu } from "../lib/menu.js";
 import { named, nameOf, t } from "../locales/index.js";
@@ -24,13 +25,18 @@ export function openModes(anchor, current, pick, more = []) {
 
 /** How long a model may think, in its own words, or as it does by itself (undefined). */
 export async function openEfforts(anchor, model, levels, current, pick) {
-  const { segments, styled } = await import("../settings/kit.js");
+  const { segments, styled, toggle } = await import("../settings/kit.js");
   await styled();
   const options = ["", ...levels].map(level => [level, t(level ? `effort.${level}` : "effort.own")]);
-  const now = levels.includes(current) ? current : "";
-  const choice = segments("effort", t("effort.label"), options, now, level => pick(level || undefined));
+  let now = levels.includes(current) ? current : "";
+  const keeps = toggle(t("effort.keep"), now && now === keptEffort(), on => keepEffort(on ? now : ""));
+  const choice = segments("effort", t("effort.label"), options, now, level => {
+    now = level;
+    if (keeps.firstChild.checked) keepEffort(level);
+    pick(level || undefined);
+  });
   const box = h("div.menu.form", { popover: "auto", role: "dialog", "aria-label": t("effort.label") }, choice);
-  box.append(h("p.hint", t("effort.lead", { model })));
+  box.append(h("p.hint", t("effort.lead", { model })), keeps);
   openAt(anchor, box);
   box.querySelector(":checked").focus();
 }

@@ -86,12 +86,13 @@ async function load(view, offset, tries = 0) {
   const place = places[0] ?? sectionIn(body, source);
   if (tries < MOST_TRIES) place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
   const shown = offset + page.content_length;
+  const left = Boolean(page.next_offset);
   foot.replaceChildren(
     places.length ? passages(places) : "",
-    h("span.muted", t("reader.length", { shown: number(shown), all: number(page.original_length) })),
+    left ? h("span.muted", t("reader.length", { shown: number(shown), all: number(page.original_length) })) : "",
     page.invisible ? h("span.muted", t("page.unseen", { n: page.invisible })) : "",
   );
-  if (page.next_offset === null || page.next_offset === undefined) return;
+  if (!left) return;
   const wanted = sought.size || sectionOf(source.url);
   if (wanted && !place && tries < MOST_TRIES) return load(view, page.next_offset, tries + 1);
   foot.append(h("button.small", { onclick: () => load(view, page.next_offset, MOST_TRIES) }, t("reader.more")));
@@ -100,7 +101,7 @@ async function load(view, offset, tries = 0) {
 // Which passage is in sight, and a way to the next one.
 function passages(places) {
   let at = 0;
-  const told = h("span", { role: "status" });
+  const told = h("span.muted", { role: "status" });
   const tell = () => (told.textContent = t("reader.passage", { at: at + 1, of: places.length }));
   const next = () => {
     at = (at + 1) % places.length;

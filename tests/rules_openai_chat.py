@@ -66,15 +66,9 @@ def check_options(body: Mapping[str, Any]) -> None:
     """What stands beside the messages."""
     assert "stream_options" not in body or body.get("stream"), "stream_options need a stream"
     assert not {"max_tokens", "max_completion_tokens"} <= set(body), "one limit, not two"
-    if "web_search_options" in body:
-        assert SEARCHES.search(body["model"]), "web search options not supported with this model"
+    if SEARCHES.search(body["model"]):
         refused = [name for name in NOT_WITH_SEARCH if name in body]
         assert not refused, f"model incompatible request argument: {refused}"
-        options = body["web_search_options"]
-        assert set(options) <= {"search_context_size", "user_location"}, "unknown search option"
-        place = options.get("user_location", {"type": "approximate", "approximate": {}})
-        nested = {"country"} if body["model"].startswith(("sonar", "perplexity/")) else set()
-        assert set(place) in ({"type", "approximate"}, nested), "a location is nested"
     tools = body.get("tools")
     assert tools is None or tools, "tools is not empty"
     assert "tool_choice" not in body or tools, "tool_choice needs tools"

@@ -2,8 +2,7 @@
 
 Models whose template the server does not parse print `<think>...</think>` before they answer. Only
 a block at the start, or right after another one, counts: an answer may talk *about* the tag. Some
-templates open the block inside the prompt, so that only `</think>` is printed: `ThinkSplitter` sees
-to models that are known for it, `split_late` to the others.
+templates open the block inside the prompt, so that only `</think>` is printed: see `split_late`.
 """
 
 from __future__ import annotations
@@ -188,7 +187,6 @@ def thought(text: str) -> Iterable[StreamEvent]:
 TAGS = ("think", "thinking", "thought")
 _OPEN = {f"<{tag}>": f"</{tag}>" for tag in TAGS}
 _MARKS = (*_OPEN, *_OPEN.values())
-_CLOSER = re.compile(r"</think(?:ing)?>")
 # A tag on a line of its own, or directly behind a word: a quoted tag stands in neither place.
 _LATE = re.compile(
     r"""^[ \t]*</think(?:ing)?>[ \t]*$|(?<![\s`"'“‘«(\[{<>])</think(?:ing)?>(?![`"'”’»)\]}])""",
@@ -199,17 +197,11 @@ Delta = TextDelta | ThinkingDelta
 
 
 class ThinkSplitter:
-    """Splits streamed content into text and thinking, the same however the content is cut.
+    """Splits streamed content into text and thinking, the same however the content is cut."""
 
-    `opened` says that the prompt may have opened a block: a text without a tag begins inside it.
-    """
-
-    def __init__(self, opened: bool = False) -> None:
+    def __init__(self) -> None:
         self.passing = False
         """True once plain text has begun: from here on there is no thinking."""
-        self.opened = opened
-        self.unclosed = False
-        """True while a block goes on that no tag in the text has opened."""
         self._held = ""
         self._close: str | None = None
         self._fresh = True
@@ -245,13 +237,8 @@ class ThinkSplitter:
         for mark in _MARKS:
             if body.startswith(mark):
                 self._close, self._fresh, self._stripping = _OPEN.get(mark), True, True
-                self.opened = False
                 return body[len(mark) :]
         if not any(mark.startswith(body) for mark in _MARKS):
-            if self.opened:
-                self._close, self._fresh, self._stripping = _OPEN["<think>"], True, True
-                self.opened, self.unclosed = False, True
-                return body
             self.passing = True
             return body if self._stripping else held
         return held
@@ -264,7 +251,7 @@ class ThinkSplitter:
             self._fresh = not held
         thought, tag, rest = held.partition(close)
         if tag:
-            self._close, self.unclosed = None, False
+            self._close = None
         else:
             end = len(held) - _partial(held, close)
             thought, rest = held[:end], held[end:]
@@ -279,16 +266,13 @@ def _partial(text: str, mark: str) -> int:
     return next((size for size in sizes if text.endswith(mark[:size])), 0)
 
 
-def split_late(text: str, sure: bool = False) -> tuple[str, str]:
+def split_late(text: str) -> tuple[str, str]:
     """Returns (thinking, answer) of a text whose block was opened in the prompt, else ("", text).
 
     A closing tag counts when it stands alone on its line or against the text before it, outside
-    code, with text on both sides: prose about the tag does not look like that. `sure` says that the
-    prompt opens a block for this model, so that any place counts.
+    code, with text on both sides: prose about the tag does not look like that.
     """
-    if "</think" not in text:
-        return "", text
-    for found in (_CLOSER if sure else _LATE).finditer(text):
+    for found in _LATE.finditer(text):
         before, after = text[: found.start()].strip(), text[found.end() :].lstrip()
         line = before.rpartition("\n")[2]
         if before and after and before.count("```") % 2 == 0 and line.count("`") % 2 == 0:
@@ -299,23 +283,17 @@ def split_late(text: str, sure: bool = False) -> tuple[str, str]:
 class PrintedText:
     """The text of an answer whose model may print its thinking and its calls into it.
 
-    `tools` are those whose calls may stand in the text. `opened` says that the prompt may have
-    opened the thinking. `marks` says that vendors' citation marks are removed, not only signs that
-    nobody sees.
+    `tools` are those whose calls may stand in the text. `marks` says that vendors' citation marks
+    are removed, not only signs that nobody sees.
     """
 
     def __init__(
-        self,
-        answer: ShownAnswer,
-        tools: Iterable[ToolSpec],
-        opened: bool = False,
-        *,
-        marks: bool = True,
+        self, answer: ShownAnswer, tools: Iterable[ToolSpec], *, marks: bool = True
     ) -> None:
         self._answer = answer
         self.stretch = Stretch()
         self._residue = self.stretch.residue if marks else Seen()
-        self.splitter = ThinkSplitter(opened)
+        self.splitter = ThinkSplitter()
         self.written = TextCalls(tools)
 
     def add(self, text: str, out: list[StreamEvent]) -> None:
@@ -326,12 +304,10 @@ class PrintedText:
             for piece in self.splitter.feed(text):
                 self._put(piece, out)
 
-    def end(self, out: list[StreamEvent], answered: bool = False) -> None:
-        """Ends the text. If it is an answer, thinking that did not end was no thinking."""
+    def end(self, out: list[StreamEvent]) -> None:
+        """Ends the text."""
         for piece in self.splitter.close():
             self._put(piece, out)
-        if answered and self.splitter.unclosed:
-            self._put(TextDelta(self._answer.thinking), out)
         rest = self.written.feed(self._residue.close()) + self.written.close()
         out += said(self._answer.put(self.stretch, rest))
 
@@ -350,7 +326,7 @@ class PrintedText:
             out.append(TextDelta(self._answer.put(self.stretch, text)))
 
 
-def without_late_thinking(message: Message, sure: bool = False) -> Message:
+def without_late_thinking(message: Message) -> Message:
     """Moves thinking out of a text that holds its end alone. See `split_late`."""
-    thinking, text = split_late(message.content, sure)
+    thinking, text = split_late(message.content)
     return replace(message, content=text, thinking=thinking) if thinking else message

@@ -202,11 +202,8 @@ class ChatCodec(CodecBase):
         if dialect.counts:
             head["stream_options"] = {"include_usage": True}
         tools = [_function(tool) for tool in request.tools]
-        if request.native_search is not None:
-            if dialect.search == "options":
-                head |= _search_options(request.native_search, dialect)
-            elif not dialect.always:
-                tools.append(_search_tool(dialect.search, request.native_search))
+        if request.native_search is not None and not dialect.always:
+            tools.append(_search_tool(dialect.search, request.native_search))
         messages = encode_messages(request, self._server.host, dialect)
         form = None
         # Local servers have one grammar for an answer: either of its calls or of its form.
@@ -247,25 +244,10 @@ def _check_switch(request: Request, dialect: Dialect) -> None:
     if search is not None and not dialect.search:
         what = f"{request.model} is not known to search the web by itself."
         raise ConfigError("no_native_search", what, "Choose local search, which is our own.")
-    if search is None or not dialect.always:
-        return
-    both = search.allowed_domains and search.blocked_domains
-    if both or (not dialect.domains and (search.allowed_domains or search.blocked_domains)):
+    if search is not None and dialect.always and (search.allowed_domains or search.blocked_domains):
         what = f"{request.model} cannot restrict its search to domains."
         remedy = "Leave the domains out, or choose local search."
-        if both and dialect.domains:
-            what = f"{request.model} takes either allowed or forbidden domains, not both."
         raise ConfigError("no_domain_filter", what, remedy)
-
-
-def _search_options(search: NativeSearch, dialect: Dialect) -> dict[str, Any]:
-    """Returns the members that steer a search which the model makes anyway."""
-    place: dict[str, Any] = filled(country=search.country)
-    if place and not dialect.flat_place:
-        place = {"type": "approximate", "approximate": place}
-    domains = [*search.allowed_domains, *(f"-{domain}" for domain in search.blocked_domains)]
-    options = {"web_search_options": filled(user_location=place)}
-    return options | filled(**{dialect.domains: domains})
 
 
 def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:

@@ -29,26 +29,20 @@ from searchloop.agent.types.attachments import IMAGES, PDF
 class Dialect:
     """The traits of one model at one address; the defaults are those of the API.
 
-    `search`: how it searches the web by itself. "" does not, "always" does so with every answer,
-    "options" too and takes `web_search_options`; any other value is the type of the server's tool.
-    `domains`: the member with the domains of its search, each forbidden one behind a minus.
-    `flat_place`: the user's country is not nested. `marks`: its `[1]` name the pages that it
-    lists.
-    `id_length`: ids of calls have exactly so many letters and digits. `user_after_tool`: a question
-    may follow a result. `reasoning`: the member that each message with calls must have.
-    `opened`: its thinking begins in the prompt. `prints`: a call may stand in the text.
-    `limit` names the member that limits the answer; `counts`: it takes `stream_options`; `shapes`:
-    it takes a `response_format` with a schema. `efforts`: the words of its `reasoning_effort`.
+    `search`: how it searches the web by itself. "" does not, "always" does so with every answer;
+    any other value is the type of the server's tool. `marks`: its `[1]` name the pages that it
+    lists. `id_length`: ids of calls have exactly so many letters and digits. `user_after_tool`: a
+    question may follow a result. `reasoning`: the member that each message with calls must have.
+    `prints`: a call may stand in the text. `limit` names the member that limits the answer;
+    `counts`: it takes `stream_options`; `shapes`: it takes a `response_format` with a schema.
+    `efforts`: the words of its `reasoning_effort`.
     """
 
     search: str = ""
-    domains: str = ""
-    flat_place: bool = False
     marks: bool = False
     id_length: int = 0
     user_after_tool: bool = True
     reasoning: str = ""
-    opened: bool = False
     prints: bool = True
     limit: str = "max_tokens"
     counts: bool = True
@@ -58,7 +52,7 @@ class Dialect:
     @property
     def always(self) -> bool:
         """True if no answer comes without a search."""
-        return self.search in ("always", "options")
+        return self.search == "always"
 
 
 _FILE = Path(__file__).with_name("dialects.toml")

@@ -107,14 +107,13 @@ class ChatAnswer(ShownAnswer):
     ) -> None:
         super().__init__()
         printing = tools if dialect.prints else ()
-        self._printed = PrintedText(self, printing, dialect.opened and server.own)
+        self._printed = PrintedText(self, printing)
         self._model = model
         self._host = server.host
         self.reason = ""
         self.begun = False
         self._content: list[str] = []  # with printed thinking
         self._size = 0
-        self._opened = dialect.opened
         self._marks = dialect.marks
         self._listed: list[str] = []  # the pages that marks name, by number
         self._times: dict[str, Any] = {}
@@ -168,7 +167,7 @@ class ChatAnswer(ShownAnswer):
     def end(self) -> list[StreamEvent]:
         """Ends the answer. Returns the deltas that were not shown yet."""
         out: list[StreamEvent] = []
-        self._printed.end(out, answered=not self._calls and self.reason not in _STOPS)
+        self._printed.end(out)
         return out
 
     def held(self) -> str:
@@ -207,7 +206,7 @@ class ChatAnswer(ShownAnswer):
         consulted, block = (*self._consulted, *found), self._block(raw) if raw else None
         message = self.message(calls, citations, consulted, block, details)
         if not (message.thinking or citations):
-            message = without_late_thinking(message, self._opened)
+            message = without_late_thinking(message)
         return message, "tool_calls" if calls else stop, self._usage
 
     def _add_rest(self, delta: Mapping[str, Any], out: list[StreamEvent], *, whole: bool) -> None:
@@ -217,7 +216,6 @@ class ChatAnswer(ShownAnswer):
         for name in _REASONING:
             if text := text_in(delta, name):
                 self._reasoning.setdefault(name, []).append(text)
-                self._printed.splitter.opened = False
                 out += thought(self.think(text))
                 break
         else:

@@ -35,8 +35,7 @@ class OpenAIChat(Dialect):
         return found
 
     def searches(self, body: Mapping[str, Any]) -> list[str]:
-        always = [body["model"]] if body["model"] == self.searcher else []
-        return [*always, *(name for name in body if name == "web_search_options")]
+        return [body["model"]] if body["model"] == self.searcher else []
 
     def aside(self, method: str, path: str) -> Any:
         """A list of models that tells no window."""

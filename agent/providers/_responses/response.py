@@ -8,6 +8,7 @@ Spec: https://platform.openai.com/docs/api-reference/responses-streaming
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -36,21 +37,23 @@ Key = tuple[int, int]  # output index, content index
 
 
 class _Part(Stretch):
-    """One content part."""
+    """One content part; `waiting` holds what is shown once the parts before it are done."""
 
-    def __init__(self) -> None:
+    def __init__(self, apart: bool) -> None:
         super().__init__(always=True)
+        self.apart = apart
         self.done = False
+        self.waiting: list[str] = []
         self.annotations: list[Any] = []
 
 
 class ResponseText(ShownAnswer):
-    """Collects the text of one response, whose parts come one after the other."""
+    """Collects the text of one response, and shows one part after the other."""
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: dict[Key, _Part] = {}
-        self._last_item: int | None = None
+        self._unshown = deque[_Part]()
 
     def keys(self, index: int) -> list[Key]:
         """Lists the parts of an item in order; not every server counts them from 0."""
@@ -61,9 +64,8 @@ class ResponseText(ShownAnswer):
         part = self._part(key)
         if part.done:
             return ""
-        if not part.size:
-            part.apart, self._last_item = key[0] != self._last_item, key[0]
-        return self.show(part, part.add(piece))
+        part.waiting.append(part.add(piece))
+        return self._advance()
 
     def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
         """Ends a part whose whole text is `full`."""
@@ -71,17 +73,33 @@ class ResponseText(ShownAnswer):
         part.annotations = list(annotations) or part.annotations
         if part.done:
             return ""
-        missing = full[part.size :] if full.startswith(part.raw) else ""
-        shown = self.add(key, missing) if missing else ""
+        if full.startswith(part.raw):
+            part.waiting.append(part.add(full[part.size :]))
         part.done = True
-        return shown + self.close(part)
+        return self._advance()
 
     def _part(self, key: Key) -> _Part:
-        return self._parts.get(key) or self._parts.setdefault(key, _Part())
+        if key not in self._parts:
+            last = next(reversed(self._parts), None)
+            self._parts[key] = _Part(last is None or last[0] != key[0])
+            self._unshown.append(self._parts[key])
+        return self._parts[key]
 
-    def end(self) -> str:
-        """Ends all parts."""
-        return "".join(self.finish(key, "", ()) for key in sorted(self._parts))
+    def _advance(self) -> str:
+        """Shows what came of the first part that is not done, and of those before it."""
+        shown: list[str] = []
+        while self._unshown:
+            part = self._unshown[0]
+            shown += (self.show(part, piece) for piece in part.waiting)
+            part.waiting.clear()
+            if not part.done:
+                break
+            shown.append(self.close(self._unshown.popleft()))
+        return "".join(shown)
+
+    def held(self) -> str:
+        """Shows all that was held back, because no more will come."""
+        return "".join(self.finish(key, "", ()) for key in self._parts)
 
     def citations(self) -> tuple[Citation, ...]:
         """Returns the cited addresses, numbered by first appearance in the text."""
@@ -268,7 +286,7 @@ class ResponsesDecoder(DecoderBase[ResponseText]):
         return False
 
     def _text_delta(self, event: Event) -> Iterable[StreamEvent]:
-        return said(self._answer.add(_key(event), event["delta"]))
+        return said(self._answer.add(_key(event), text_in(event, "delta")))
 
     def _part_done(self, event: Event) -> Iterable[StreamEvent]:
         if (event.get("part") or {}).get("type") == "reasoning_text":
@@ -318,7 +336,7 @@ class ResponsesDecoder(DecoderBase[ResponseText]):
         if status in ("failed", "cancelled") or event.get("type") == "response.failed":
             raise self._codec.refused(error_in(response) or response)
         yield from self._missed(response.get("output") or ())
-        yield from said(self._answer.end())
+        yield from said(self._answer.held())
         self._finished = True
         yield self._result(response)
 

@@ -8,8 +8,9 @@ Reasoning of answers without calls is not sent: no server needs it, and some ref
 
 `StreamedCalls` assembles the calls that servers stream in pieces. Pieces belong together by
 `index`. Servers bend that rule: whole calls that all have index 0, no index at all, the id and the
-name repeated with every piece, ids such as "0", made from the tool's name, or none. So each call
-gets an id of ours, unique in any session; the server's own id is kept for the replay.
+name repeated with every piece, ids such as "0", made from the tool's name, or none, and names in
+pieces. So each call gets an id of ours, unique in any session; the server's own id is kept for the
+replay.
 
 Spec: https://platform.openai.com/docs/api-reference/chat/create
 """
@@ -275,7 +276,8 @@ class StreamedCalls:
             pending = _Pending(item.get("index"))
             self._pending.append(pending)
         pending.id = pending.id or given
-        pending.name = pending.name or name
+        if name != pending.name and not (pending.name and pending.arguments):
+            pending.name += name.removeprefix(pending.name)
         pending.arguments += arguments
         pending.extra |= {k: v for k, v in item.items() if k not in _KNOWN and v is not None}
 

@@ -30,6 +30,7 @@ from searchloop.agent.types import (
     Finished,
     Mark,
     Message,
+    Notice,
     ProviderData,
     Request,
     SearchFinished,
@@ -124,6 +125,12 @@ class ChatAnswer(ShownAnswer):
         self._details: list[dict[str, Any]] = []
         self._consulted: list[Source] = []
         self._usage = Usage()
+
+    @property
+    def lost(self) -> bool:
+        """True for marks of a model that counts through pages, none of which was named."""
+        pages = self._listed or self._consulted or self._annotations
+        return self._marks and not pages and bool(find(self.text, range(1, 30)))
 
     @property
     def annotated(self) -> bool:
@@ -309,6 +316,13 @@ def _thought(detail: Any) -> str:
     return text_in(detail, "text") or text_in(detail, "summary")
 
 
+_LOST = Notice(
+    "marks_without_pages",
+    "The answer has marks such as [1], but its provider named no pages: they lead nowhere.",
+    "Ask again, or choose local search.",
+)
+
+
 class ChatDecoder(DecoderBase[ChatAnswer]):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
@@ -379,6 +393,8 @@ class ChatDecoder(DecoderBase[ChatAnswer]):
         yield from self._searched()
         yield from rest
         self._finished = True
+        if self._answer.lost:
+            yield _LOST
         message, why, usage = self._answer.result()
         if self._free and usage.cost_usd is None:
             usage = usage._replace(cost_usd=0.0)

@@ -22,6 +22,7 @@ from searchloop.agent.types import (
     Finished,
     Message,
     NativeSearch,
+    Notice,
     Request,
     SearchFinished,
     SearchStarted,
@@ -155,6 +156,23 @@ def test_a_server_s_tool_tells_only_what_it_did(end: bytes, searched: bool) -> N
 
 
 PAGES = ["https://a.example/", "https://b.example/", "https://c.example/"]
+
+
+@each_row(
+    ("text", "more", "told"),
+    [
+        ("At 07:40.[1][2]", {}, True),
+        ("At 07:40 [3].", {"citations": []}, True),
+        ("At 07:40.[1]", {"citations": PAGES}, False),
+        ("At 07:40.", {}, False),
+        ("Write `a[1]`.", {}, False),
+    ],
+)
+def test_marks_that_lead_nowhere_are_told(text: str, more: Any, told: bool) -> None:
+    """Where a model counts through pages and its provider names none, the reader learns it."""
+    notices = [e for e in decode(whole({"content": text}, **more), "sonar") if type(e) is Notice]
+    assert [n.code for n in notices] == ["marks_without_pages"] * told
+    assert not any(type(e) is Notice for e in decode(whole({"content": text}, **more)))
 
 
 def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:

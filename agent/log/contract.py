@@ -54,6 +54,7 @@ class Batch(NamedTuple):
     clears: int = 0  # the place of the last event that replaces the deltas before it, from 1
     durable: bool = False
     data: Sequence[Mapping[str, Any]] = ()  # of each row, before serialization
+    ends: bool = False  # its run, whose lease ends with it
 
     @property
     def lasting(self) -> Iterator[tuple[int, str, str]]:
@@ -89,6 +90,7 @@ def batch_of(write: Write) -> Batch:
         clears=max((n for n, kind in enumerate(kinds, 1) if kind in _CLEARING), default=0),
         durable=write.durable,
         data=data,
+        ends=write.fence is not None and "run_finished" in kinds,
     )
 
 

@@ -350,11 +350,8 @@ class EventLog:
         return None if row is None else int(row[0])
 
     def under_way(self, session_id: str) -> bool:
-        """Returns True while a run is active: its lease outlives `run_finished` by a moment."""
-        held = self.leases.held(session_id)
-        newest = self.read(session_id, (self.last_seq(session_id) or 1) - 1)[-1:]
-        ended = [e.data.get("run_id") for e in newest if e.type == "run_finished"]
-        return bool(held) and held[0].run_id not in ended
+        """Returns True while a run is active."""
+        return bool(self.leases.held(session_id))
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls `work`, which writes at most once, here or on a thread if the store would block."""

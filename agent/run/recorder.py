@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from searchloop.agent.errors import AgentError, UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending, Write
+from searchloop.agent.log.events import Event
 from searchloop.agent.types import (
     Notice,
     PageOpened,
@@ -47,6 +48,7 @@ class Recorder:
         self.pages = 0
         self.engine: str | None = None
         self.usage = Usage()
+        self.last = 0  # the number of the newest event that is stored
 
     def delta(self, event: TextDelta | ThinkingDelta) -> None:
         if self._failed:
@@ -78,12 +80,13 @@ class Recorder:
         durable = any(durable for _, durable in self._events)
         return Write(self._session, events, self._fence, durable)
 
-    def took(self, write: Write, error: Exception | None) -> None:
+    def took(self, write: Write, result: object) -> None:
         """Hears that a write is over; `finish` repeats one that failed."""
-        if error:
-            self._failed = error  # the next delta or event raises it
+        if isinstance(result, Exception):
+            self._failed = result  # the next delta or event raises it
         else:
             del self._events[: len(write.events)]
+            self.last = cast("list[Event]", result)[-1].seq
 
     async def _stored(self) -> None:
         """Waits until everything is in the log."""
@@ -269,6 +272,6 @@ class BatchWriter:
 def _report(taken: Taken, results: Sequence[object], due: asyncio.Future[None] | None) -> None:
     """Tells each run how its write ended, and who waits that it is over."""
     for (run, write), own in zip(taken, results, strict=True):
-        run.took(write, own if isinstance(own, Exception) else None)
+        run.took(write, own)
     if due and not due.done():
         due.set_result(None)

@@ -7,13 +7,19 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple, cast
 
 from searchloop.agent.calls.caller import NOBODY, Caller, HookedModel
 from searchloop.agent.calls.schema import closed
-from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
+from searchloop.agent.errors import (
+    AgentError,
+    IncompleteError,
+    NativeSearchRejected,
+    StoreError,
+)
 from searchloop.agent.guard.approvals import UserQuestions
 from searchloop.agent.guard.guard import (
     DEFAULT_POLICY,
@@ -110,6 +116,7 @@ class Run:
     leaving: bool = False
     over: bool = False  # only its end is still to be stored, which no stop may break off
     rejected: bool = False  # the provider has refused its own search
+    ended: int = 0  # the number of its `run_finished`
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
@@ -151,10 +158,12 @@ class Run:
                 "remedy": "The log has the details; the question is kept, send it again.",
             }
         self.over = True
-        await recorder.finish(self._ending(recorder, table, outcome, reason, error))
         stored = self.past.started["search_path"] if self.past else question.path.name
         if (taken := recorder.path_taken()) != stored:
-            await log.aside(log.update_session, session_id, search_path=taken)
+            with suppress(StoreError):  # the end may still find room
+                await log.aside(log.update_session, session_id, search_path=taken)
+        await recorder.finish(self._ending(recorder, table, outcome, reason, error))
+        self.ended = recorder.last
 
     def _source_table(self) -> SourceTable:
         """Returns the table of all messages so far; one that is known gains the question alone."""
@@ -371,8 +380,8 @@ class TranscriptCache:
             return messages, table
         return messages_from(self._log.read(session_id), before=before), None
 
-    def keep(self, session_id: str, messages: list[Message], table: SourceTable | None) -> None:
-        """Caches a transcript that is complete as of now."""
-        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages, table)
+    def keep(self, run: Run) -> None:
+        """Caches the transcript up to the end of a run."""
+        self._kept[run.question.session.id] = (run.ended, run.messages, run.table)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

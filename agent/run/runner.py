@@ -121,6 +121,7 @@ class Runner:
         turn, run_id = await self._turn(session, asked), secrets.token_hex(8)
         with self._being_started(session_id):
             lease = await self._leases.claim(session_id, run_id, turn.as_data())
+            await self._let_go(session_id)
             try:
                 question = await self._question(run_id, session, turn)
                 before, table = self._transcripts.take(session_id, asked.get("replaces"))
@@ -305,9 +306,8 @@ class Runner:
             if run.rejected:
                 self._rejecting[run.question.session.model] = time.monotonic() + _REJECTED_S
             if run.clean:
-                self._transcripts.keep(session_id, run.messages, run.table)
+                self._transcripts.keep(run)
                 self.usual.remember(run.question.session.model)
-            await self._leases.release(run.lease)
             self.afterwards.begin(run)
             always = self._settings.env.get("SEARCHLOOP_CHECK") == "always"
             if self.afterwards.on and run.clean and always:
@@ -346,6 +346,13 @@ class Runner:
             task = start.earlier  # a task that has not begun is stopped when it has
         if task and not task.cancelling() and not (run and run.over):  # it stores its end
             task.cancel()
+
+    async def _let_go(self, session_id: str) -> None:
+        """Waits for the task of a run that is over, or stops one whose run another process has."""
+        run, task = self._runs.get(session_id), self._tasks.get(session_id)
+        if task and not (run and run.over):
+            task.cancel()
+        await self.wait(session_id)
 
     async def wait(self, session_id: str) -> None:
         """Waits until the session's run is over."""

@@ -23,7 +23,6 @@ from searchloop.agent.types import Message, RunReason, Usage
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16  # runs taken over in one go, so that others get their share
 _STOPPING = 15.0  # seconds to wait for another process to stop a run
-_LOOKS, _LOOK = 50, 0.02  # times and seconds to wait for the lease of a run that is over
 
 
 class LeaseRenewal:
@@ -54,19 +53,8 @@ class LeaseRenewal:
         return cls(log, lambda session: None, nothing)
 
     async def claim(self, session_id: str, run_id: str, turn: Mapping[str, Any]) -> Lease:
-        """Claims the session for a run, after the end of one that is over. Raises Conflict."""
+        """Claims the session for a run; closes one whose process is gone. Raises Conflict."""
         self._begin()
-        for _ in range(_LOOKS):
-            try:
-                return await self._claim(session_id, run_id, turn)
-            except Conflict as conflict:
-                under_way = self._log.under_way
-                if conflict.code != "busy" or await self._log.aside(under_way, session_id):
-                    raise
-            await asyncio.sleep(_LOOK)
-        return await self._claim(session_id, run_id, turn)
-
-    async def _claim(self, session_id: str, run_id: str, turn: Mapping[str, Any]) -> Lease:
         claim = self._leases.claim
         async with self._changing(session_id):
             try:
@@ -81,7 +69,7 @@ class LeaseRenewal:
         return lease
 
     async def release(self, lease: Lease) -> None:
-        """Releases the lease of a run that is over."""
+        """Releases the lease of a run that has stored no end."""
         async with self._changing(lease.session):
             self.forget(lease)
             await self._log.aside(self._leases.release, lease)

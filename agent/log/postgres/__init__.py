@@ -212,7 +212,7 @@ APPEND = Path(__file__).with_name("append.sql").read_text("utf-8")
 def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
     """Returns the values of APPEND, which answers (session, last number) of each stored batch."""
     of_batches = [
-        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears > 0, news)
+        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears > 0, b.ends, news)
         for b, news in ((batch, _news(batch, process)) for batch in batches)
     ]
     of_events = [
@@ -221,7 +221,7 @@ def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
         for place, kind, text in b.lasting
     ]
     return {
-        **_columns("sessions fences afters counts questions times clears news", of_batches),
+        **_columns("sessions fences afters counts questions times clears ends news", of_batches),
         **_columns("owners places types texts sums", of_events),
         "deltas": list(DELTAS),
         "modulus": MODULUS,

@@ -2,14 +2,14 @@
 WITH batches AS (
   SELECT * FROM unnest(%(sessions)s::text[], %(fences)s::integer[], %(afters)s::integer[],
     %(counts)s::integer[], %(questions)s::integer[], %(times)s::double precision[],
-    %(clears)s::boolean[], %(news)s::text[])
-    AS g(session, fence, after, count, questions, at, clears, news)),
+    %(clears)s::boolean[], %(ends)s::boolean[], %(news)s::text[])
+    AS g(session, fence, after, count, questions, at, clears, ends, news)),
 here AS (
   UPDATE sessions SET last_seq = last_seq + b.count, messages = messages + b.questions,
     updated = b.at
   FROM batches b WHERE id = b.session AND sessions.fence = coalesce(b.fence, sessions.fence)
     AND last_seq = coalesce(b.after, last_seq)
-  RETURNING id, last_seq, b.count, b.at, b.clears, b.news),
+  RETURNING id, last_seq, b.count, b.at, b.clears, b.ends, b.news),
 given AS (
   SELECT id, (last_seq - count + place)::integer AS seq, type, data, at, sum
   FROM here JOIN unnest(%(owners)s::text[], %(places)s::integer[], %(types)s::text[],
@@ -17,6 +17,10 @@ given AS (
     ON r.session = id),
 cleared AS (
   DELETE FROM deltas USING here WHERE clears AND session = id),
+released AS (
+  DELETE FROM runs USING here WHERE ends AND session = id),
+heard AS (
+  DELETE FROM signals USING here WHERE ends AND session = here.id),
 stored AS (
   INSERT INTO events SELECT id, seq, type, data, at, (sum + seq) %% %(modulus)s FROM given
   WHERE type <> ALL (%(deltas)s::text[])),

@@ -262,6 +262,9 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
     last = int(row[0])
     if batch.clears:
         db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
+    if batch.ends:
+        for table in ("runs", "signals"):
+            db.execute(f"DELETE FROM {table} WHERE session = ?", (batch.session,))
     for place, kind, text in batch.lasting:
         row = (batch.session, last - len(batch.rows) + place, kind, text, batch.at)
         if kind in DELTAS:

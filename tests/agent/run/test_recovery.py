@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import pytest
 
@@ -147,10 +147,6 @@ async def test_a_full_disk_lets_a_session_be_deleted(tmp_path: Path) -> None:
         assert house.log.sessions() == []
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 @pytest.mark.parametrize("moment", ["claim", "release"])
 async def test_what_changes_hands_here_is_no_orphan(tmp_path: Path, moment: str) -> None:
     """While the store is slow to answer, a recovery that runs beside it leaves the run alone."""
@@ -201,45 +197,23 @@ async def test_two_questions_at_once_are_one_run(tmp_path: Path) -> None:
     log.close()
 
 
-class Refusing(EventLog):
-    """A store that tells when it refused something."""
-
-    def __init__(self, where: Path | str) -> None:
-        super().__init__(where)
-        self.refused = asyncio.Event()
-
-    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """See EventLog."""
-        try:
-            return await super().aside(work, *args, **kwargs)
-        except Conflict:
-            self.refused.set()
-            raise
-
-
-async def test_what_comes_right_after_an_end_is_not_refused(store: Path | str) -> None:
-    """Followers hear of the end before the lease is given up: that is no reason to refuse them."""
-    log = Refusing(store)
-    first, second = LeaseRenewal.onlooker(log), LeaseRenewal.onlooker(log)
+async def test_the_end_of_a_run_gives_its_lease_back(store: Path | str) -> None:
+    """Who hears of the end may ask at once, and no wish to stop that run stops the next one."""
+    log = EventLog(store)
     session = log.create_session(model="m:x").id
-    held = await first.claim(session, "one", {})
-    log.append(session, [("run_started", {"run_id": "one"})])
+    held = log.leases.claim(session, "one", "us")
+    log.append(session, [("run_started", {"run_id": "one"}), ("run_finished", {"run_id": "zero"})])
     with pytest.raises(Conflict, match="still answering"):
-        await second.claim(session, "two", {})
-    log.append(session, [("run_finished", {"run_id": "zero"})])
+        log.leases.claim(session, "two", "us")
     with pytest.raises(Conflict, match="still answering"):
         make_plan(log, session)
-    log.append(session, [("run_finished", {"run_id": "one", "answer": "No list."})])
+    log.leases.ask_to_stop(session)
+    end = {"run_id": "one", "answer": "No list."}
+    log.append(session, [("run_finished", end)], fence=held.fence)
     with pytest.raises(ConfigError, match="list"):
         make_plan(log, session)
-    claiming = asyncio.create_task(second.claim(session, "two", {}))
-    log.refused.clear()
-    await log.refused.wait()
-    assert not claiming.done()
-    await first.release(held)
-    assert (await claiming).run_id == "two"
-    for keeper in (first, second):
-        await keeper.aclose()
+    assert log.leases.claim(session, "two", "us").run_id == "two"
+    assert log.leases.asked_to_stop("us") == []
     log.close()
 
 

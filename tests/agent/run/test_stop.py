@@ -192,11 +192,11 @@ async def test_a_server_that_ends_waits_for_no_start(tmp_path: Path, hand_over: 
 
 
 class Late(EventLog):
-    """A log that begins one write late, on a thread: that of the end of a run, or of its lease."""
+    """A log that begins one write late, on a thread: that of the end of a run."""
 
-    def __init__(self, where: Path, late: str) -> None:
+    def __init__(self, where: Path) -> None:
         super().__init__(where)
-        self._late, self._loop = late, asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self.reached, self.free = asyncio.Event(), Signal()
 
     def wait(self) -> None:
@@ -210,21 +210,14 @@ class Late(EventLog):
 
     def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
-        if self._late in [type for write in writes for type, _ in write.events]:
+        if "run_finished" in [type for write in writes for type, _ in write.events]:
             self.wait()
         return super().append_all(writes)
 
-    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """See EventLog."""
-        if getattr(work, "__name__", "") == self._late:
-            await asyncio.to_thread(self.wait)
-        return await super().aside(work, *args, **kwargs)
 
-
-@pytest.mark.parametrize("late", ["run_finished", "release"])
-async def test_who_closes_waits_for_the_end_of_an_answer(tmp_path: Path, late: str) -> None:
+async def test_who_closes_waits_for_the_end_of_an_answer(tmp_path: Path) -> None:
     """A run that is over is stored and its lease released: the next question is taken at once."""
-    log, model = Late(tmp_path / "s.sqlite3", late), Scripted([says("Yes.")])
+    log, model = Late(tmp_path / "s.sqlite3"), Scripted([says("Yes.")])
     runner = Runner(settings(tmp_path), log, Silent(""), providers=[model])
     session = log.create_session(model="scripted:one", search="off").id
     await runner.start(session, "Is it?")

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from weakref import WeakValueDictionary
 
 from flask import Flask
 
@@ -115,7 +114,7 @@ class WebApp:
         self._pools = ThreadPoolExecutor(_WORKERS, "wsgi"), ThreadPoolExecutor(_SEARCHERS, "slow")
         self.streams = Streams(services.log)
         self._tenants = {"": self._tenant_of(services)}  # the holder of the token has the first
-        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._opening = asyncio.Lock()
         self._gate = Gate(self._route, access, refusal_body=refusal_body)
         services.metrics.gauge("followers", "Open event streams.", lambda: len(self.streams))
         self._looking: asyncio.Task[None] | None = None
@@ -155,7 +154,7 @@ class WebApp:
 
     async def _open(self, name: str) -> Tenant:
         """Opens a person's tenant and resumes their broken runs. Raises AgentError."""
-        async with self._opening.setdefault(name, asyncio.Lock()):
+        async with self._opening:
             if name in self._tenants:
                 return self._tenants[name]
             services = await asyncio.to_thread(self._services.of_person, name)

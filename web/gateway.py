@@ -6,7 +6,6 @@ one object. A client that leaves stops its run.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from searchloop.protocols.fields import Asked, Encoder, Frame
 from searchloop.protocols.programs import Program
 from searchloop.protocols.runs import SUFFIXES, ClientRuns, Ready
 from searchloop.protocols.tools import MCP_PATH, ClientTools
+from searchloop.web.api.calls import parse_json
 from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, more, unless_left
 from searchloop.web.gate import PERSON, Refusal
 
@@ -207,11 +207,7 @@ def _event(name: str, data: dict[str, Any]) -> str:
 
 async def _body(receive: Receive) -> dict[str, Any]:
     """Returns the JSON object of a body, which the gate has read. Raises ConfigError."""
-    raw = (await receive()).get("body", b"")
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise ConfigError("bad_json", "The body is not valid JSON.", "Send an object.") from None
+    body = parse_json((await receive()).get("body", b""))
     if not isinstance(body, dict):
         raise ConfigError("bad_json", "The body is no JSON object.", "Send an object.")
     return body

@@ -40,6 +40,8 @@ def decode(body: Mapping[str, Any]) -> Asked:
         read.system.append(system)
     for message in fields.objects(body.get("messages"), "messages"):
         _add(read, message)
+    if not read.messages:
+        raise bad("messages", "at least one message is needed.", "Send a question.")
     tools, search, sites = _tools(read, fields.typed(body, "tools", list, []))
     choice = fields.typed(body, "tool_choice", dict, {}) or {"type": "auto"}
     kind = {"any": "required"}.get(fields.kind_of(choice), fields.kind_of(choice))

@@ -258,21 +258,18 @@ class ResponsesEncoder(Encoder):
     def _handed(self, call: Mapping[str, Any]) -> list[Frame]:
         space, mark, inner = str(call["name"]).partition(_SPACE)
         named = {"namespace": space, "name": inner} if mark else {"name": call["name"]}
-        if call["name"] in self._free:
-            text = str(call["arguments"].get("input", ""))
-            frames = self._begin("custom_tool_call", "ctc", call_id=call["id"], input="", **named)
-            frames.append(self._at("response.custom_tool_call_input.delta", delta=text))
-            frames.append(self._at("response.custom_tool_call_input.done", input=text))
-            kept = {"input": text}
-        else:
-            text = fields.compact(call["arguments"])
-            frames = self._begin("function_call", "fc", call_id=call["id"], arguments="", **named)
-            frames.append(self._at("response.function_call_arguments.delta", delta=text))
-            done = {"arguments": text, "name": named["name"]}
-            frames.append(self._at("response.function_call_arguments.done", **done))
-            kept = {"arguments": text}
+        asked = {"call_id": call["id"], **named}
+        free = call["name"] in self._free
+        kind, field = ("custom_tool_call", "input") if free else ("function_call", "arguments")
+        text = (
+            str(call["arguments"].get("input", "")) if free else fields.compact(call["arguments"])
+        )
+        frames = self._begin(kind, "ctc" if free else "fc", **asked, **{field: ""})
+        done = {field: text} if free else {field: text, "name": asked["name"]}
+        frames.append(self._at(f"response.{kind}_{field}.delta", delta=text))
+        frames.append(self._at(f"response.{kind}_{field}.done", **done))
         assert self._open is not None
-        self._open |= kept
+        self._open[field] = text
         return frames + self._close()
 
     def _begin(self, type: str, prefix: str, **own: Any) -> list[Frame]:

@@ -204,7 +204,10 @@ def bodies(face: Face) -> Iterator[tuple[str, bytes, set[int]]]:
     yield "10,000 unknown fields", given(**{f"f{n}": n for n in range(10_000)}), {400}
     yield "an unknown model", given(model="nobody:x"), {404}
     yield "a model without a provider", given(model="no such"), {400, 404}
-    yield "a lone surrogate", given(**{history: user("\ud800")}), {200, 400}
+    yield "a lone surrogate", given(**{history: user("\ud800")}), {400}
+    yield "a key twice", whole[:-1] + b',"model":"x"}', {400}
+    yield "no number", given(temperature=float("nan")), {400}
+    yield "no messages", given(**{history: []}), {400}
 
 
 @each_face

@@ -281,4 +281,6 @@ def test_models_and_tokens_are_told_to_both(tmp_path: Path) -> None:
             at.openai.models.retrieve("nobody:none")
         hello: Any = user("Say hello.")
         assert at.anthropic.messages.count_tokens(model=MODEL, messages=hello).input_tokens > 3
+        with pytest.raises(anthropic.BadRequestError, match="messages: at least one"):
+            at.anthropic.messages.count_tokens(model=MODEL, messages=[])
         assert FACES["chat"].ask(at, user(SWITCH), stream=False, search="offline").cited

@@ -122,23 +122,6 @@ async def test_a_stream_that_cannot_be_is_refused_as_json(tmp_path: Path) -> Non
             assert answer.error["remedy"]
 
 
-async def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
-    """One too many is told so; when one leaves, there is room again."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-    house.log.append(session, [("notice", {"message": "a"})])
-    streams = Streams(house.log, most=1)
-    app = served(streams, session)
-    opened = asyncio.Event()
-    first = asyncio.create_task(request(app, "GET", "/", enough=until(2), opened=opened))
-    await opened.wait()
-    second = await request(app, "GET", "/")
-    house.log.append(session, [("notice", {"message": "b"})])
-    first, second, left = await first, second, len(streams)
-    assert (first.status, second.status, left) == (200, 503, 0)
-    assert second.error["code"] == "too_many_streams"
-
-
 async def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
     """A comment now and then, so that a dropped connection is noticed on both sides."""
     house = make_house(tmp_path)

@@ -27,7 +27,6 @@ from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
 
 MAX_PULLS = 3  # at once
-_KEPT = 20  # finished pulls that are still listed
 
 
 @dataclass(slots=True)
@@ -128,9 +127,6 @@ class LocalModels(Handlers):
         pull = self._pulls[model] = Pull(model)
         task = self._tasks[model] = asyncio.create_task(_follow(pull, steps), name=f"pull {model}")
         task.add_done_callback(lambda _: self._ended(pull))
-        finished = [name for name in self._pulls if name not in self._tasks]
-        for name in finished[: max(0, len(finished) - _KEPT)]:
-            del self._pulls[name]
         return asdict(pull)
 
     def _ended(self, pull: Pull) -> None:

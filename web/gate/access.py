@@ -332,7 +332,7 @@ class Access:
         return network_of(client)
 
 
-def given_token(query: str, name: str = "token") -> bytes:
+def given_token(query: str) -> bytes:
     """Returns the token in a query or a form, as bytes."""
-    values: Sequence[str] = parse_qs(query, keep_blank_values=True).get(name, [""])
+    values: Sequence[str] = parse_qs(query, keep_blank_values=True).get("token", [""])
     return values[-1].encode("utf-8", "surrogateescape")

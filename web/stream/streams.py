@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from urllib.parse import parse_qs
 
-from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.web.api.calls import parse_number, refuse_error
 from searchloop.web.asgi import EVENTS, Receive, Scope, Send, more
 from searchloop.web.stream.view import FrameCache, PageView
 
-MAX_STREAMS = 10_000
 HEARTBEAT = 15.0  # seconds
 VIEWS = ("events", "page")
 _RETRY = b"retry: 1000\n\n"
@@ -36,17 +35,14 @@ _IDLE, _LONGEST_WAIT = 9, 0.25  # rendering a growing text takes a tenth of the 
 class Streams:
     """The open streams of this process."""
 
-    def __init__(
-        self, log: EventLog, *, most: int = MAX_STREAMS, heartbeat: float = HEARTBEAT
-    ) -> None:
+    def __init__(self, log: EventLog, *, heartbeat: float = HEARTBEAT) -> None:
         self._log = log
-        self._most = most
         self._heartbeat = heartbeat
         self._frames = FrameCache()
         self._open: set[asyncio.Task[None]] = set()
 
     def of(self, log: EventLog) -> Streams:
-        """Returns the streams of another person's log, which share the limit and the frames."""
+        """Returns the streams of another person's log, which share the frames."""
         streams = copy.copy(self)
         streams._log = log
         return streams
@@ -91,9 +87,6 @@ class Streams:
             raise ConfigError("method_not_allowed", what, "Use GET.")
         after, view = _parameters(scope)
         await self._log.aside(self._log.session, session_id)
-        if len(self._open) >= self._most:
-            what = f"{self._most} event streams are open, which is the most."
-            raise StoreError("too_many_streams", what, "Close some pages and try again.")
         return after, view
 
     async def _watch(self, task: asyncio.Task[None], receive: Receive, send: Send) -> None:

@@ -381,7 +381,7 @@ class ProviderRegistry:
             try:
                 load(name, env, self._transport).check("any")
             except ConfigError as error:
-                if error.code not in ("missing_key", "offline", "cloud_refused"):
+                if error.code not in ("missing_key", "missing_url", "offline", "cloud_refused"):
                     raise
 
     def hosts(self) -> list[Hosts]:

@@ -15,10 +15,12 @@ from typing import Any, TypeVar
 
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.calls.as_text import TextCalls
-from searchloop.agent.search.citations import sources, widen
+from searchloop.agent.providers._wire import number, text_in
+from searchloop.agent.search.citations import locate, sources, widen
 from searchloop.agent.search.vendor_marks import Residue, Seen
 from searchloop.agent.types import (
     Citation,
+    Mark,
     Message,
     ProviderData,
     Source,
@@ -129,6 +131,14 @@ class ShownAnswer:
             sources=sources(map(_readable, consulted), citations),
             provider_data=data,
         )
+
+    def cited(self, stretch: Stretch, note: Mapping[str, Any], before: str = "") -> Mark:
+        """Reads the place of a `url_citation`, whose offsets count `before` the stretch, too."""
+        start, end = number(note, "start_index"), number(note, "end_index")
+        where = locate(before + stretch.raw, start, end, text_in(note, "url"))
+        if where is None or stretch.base is None:
+            return Mark()
+        return Mark(self.span(*(self.place(stretch, max(0, at - len(before))) for at in where)))
 
     def span(self, first: int, last: int) -> Span | None:
         """Returns the cited range, or its sentence if only a mark was cited."""

@@ -15,18 +15,16 @@ from typing import Any
 from searchloop.agent.providers._answer import Calls, ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._responses.request import VERSION
-from searchloop.agent.providers._wire import count, error_in, member, number, text_in
-from searchloop.agent.search.citations import locate, numbered
+from searchloop.agent.providers._wire import count, error_in, member, text_in
+from searchloop.agent.search.citations import numbered
 from searchloop.agent.types import (
     Citation,
     Finished,
-    Mark,
     PageOpened,
     ProviderData,
     SearchFinished,
     SearchStarted,
     Source,
-    Span,
     StopReason,
     StreamEvent,
     ToolCall,
@@ -104,18 +102,11 @@ class ResponseText(ShownAnswer):
     def citations(self) -> tuple[Citation, ...]:
         """Returns the cited addresses, numbered by first appearance in the text."""
         return numbered(
-            (Mark(self._span(part, note)), note["url"], _title(note))
+            (self.cited(part, note), note["url"], _title(note))
             for part in self._parts.values()
             for note in part.annotations
             if _is_citation(note)
         )
-
-    def _span(self, part: _Part, note: Mapping[str, Any]) -> Span | None:
-        start, end = number(note, "start_index"), number(note, "end_index")
-        where = locate(part.raw, start, end, note["url"])
-        if where is None or part.base is None:
-            return None
-        return self.span(*(self.place(part, at) for at in where))
 
 
 def _title(note: Mapping[str, Any]) -> str:

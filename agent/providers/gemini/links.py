@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.search.citations import numbered, sources
 from searchloop.agent.transport.exchange import Redirected, origin_of
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Citation, Mark, Message, Source, SourceState
+from searchloop.agent.types import Mark, Message, Source
 
 _GOOGLE = "https://vertexaisearch.cloud.google.com"
 _PATH = "/grounding-api-redirect/"
@@ -24,7 +24,6 @@ _LONGEST = 4096  # characters of a target
 _SECONDS = 2.0
 _MOST = 32  # links of one answer that are asked
 _KEPT = 2048
-_MARK = "via Google"
 
 
 def is_redirect(url: str, base: str = _GOOGLE) -> bool:
@@ -47,33 +46,20 @@ def links_of(message: Message) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*urls, *(citation.url for citation in message.citations)]))
 
 
-def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True) -> Message:
-    """Puts in the known targets; `mark` marks the titles of links without one.
-
-    Two links to one page become one citation.
-    """
-    links = links_of(message)
-    marked = frozenset(url for url in links if mark and is_redirect(url) and url not in targets)
-    if not marked and not any(url in targets for url in links):
+def resolved(message: Message, targets: Mapping[str, str]) -> Message:
+    """Puts in the known targets; two links to one page become one citation."""
+    if not any(url in targets for url in links_of(message)):
         return message
     found: list[tuple[Mark, str, str]] = []
     for citation in message.citations:
-        page = _real(citation, targets, marked)
-        found += [(mark, page.url, page.title) for mark in citation.marks or (Mark(),)]
+        url = targets.get(citation.url, citation.url)
+        found += [(mark, url, citation.title) for mark in citation.marks or (Mark(),)]
     citations = numbered(found)
-    found_state: SourceState = "found"
     consulted = [
-        page._replace(state=found_state if page.state == "cited" else page.state)
-        for page in (_real(source, targets, marked) for source in message.sources)
+        Source(targets.get(url, url), title, "found" if state == "cited" else state)
+        for url, title, state, *_ in message.sources
     ]
     return replace(message, citations=citations, sources=sources(consulted, citations))
-
-
-def _real(page: Source | Citation, targets: Mapping[str, str], marked: Container[str]) -> Source:
-    url, title = targets.get(page.url, page.url), page.title
-    if url in marked:
-        title = f"{title} ({_MARK})" if title else _MARK
-    return Source(url, title, page.state if isinstance(page, Source) else "found")
 
 
 class Links:
@@ -90,7 +76,7 @@ class Links:
         links = [url for url in links_of(message) if is_redirect(url, self._base or _GOOGLE)]
         await self._learn([url for url in links if url not in self._targets])
         known = {url: self._targets[url] for url in links if url in self._targets}
-        return resolved(message, known, mark=self._base is None)
+        return resolved(message, known)
 
     async def _learn(self, links: list[str]) -> None:
         try:

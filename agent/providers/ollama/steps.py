@@ -10,10 +10,10 @@ it again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import HttpProvider
@@ -52,7 +52,7 @@ class Steps:
         self._config = config
         self._catalog = catalog
         self._rungs: dict[str, Rung] = {}
-        self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
+        self._plans = lru_cache(_SESSIONS)(lambda session, model: Plan())
         self._http = HttpProvider(OllamaCodec(config, catalog.names), transport)
 
     async def stream(self, request: Request) -> Events:
@@ -113,12 +113,7 @@ class Steps:
         return "envelope" if known in ("native", "text") and not tools else known
 
     def _plan(self, request: Request) -> Plan:
-        key = (request.session_id or "", request.model)
-        plan = self._plans.pop(key, None) or Plan()
-        self._plans[key] = plan
-        while len(self._plans) > _SESSIONS:
-            self._plans.popitem(last=False)
-        return plan
+        return self._plans(request.session_id or "", request.model)
 
     def _on(self, rung: Rung, request: Request, plan: Plan) -> Events:
         if not request.tools:

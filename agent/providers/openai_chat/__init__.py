@@ -1,4 +1,4 @@
-"""Any server of the Chat Completions API: vLLM, llama.cpp, LM Studio, OpenRouter, OpenAI itself.
+"""Any server of the Chat Completions API: vLLM, llama.cpp, LM Studio, OpenRouter ...
 
 A base URL names the server, which may want no key; a key goes only to the origin it was meant for.
 The body is head, messages, tail: the head stays the same and messages are only appended, so that
@@ -30,13 +30,11 @@ from searchloop.agent.providers._wire import (
     sampling,
 )
 from searchloop.agent.providers.openai_chat.models import (
-    DEFAULT_BASE,
     SETTINGS,
     ChatServer,
     Dialect,
     Dialects,
     ListedModels,
-    answers_questions,
     find_server,
     taught_by,
 )
@@ -56,7 +54,7 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 
-__all__ = ["DEFAULT_BASE", "SETTINGS", "OpenAIChat", "create"]
+__all__ = ["SETTINGS", "OpenAIChat", "create"]
 
 # Words of a model's call that its own server could not read: another try may go well.
 _SLIP = re.compile(
@@ -99,13 +97,17 @@ class OpenAIChat:
 
     async def takes(self, model: str) -> frozenset[str]:
         """See `Abilities.files`."""
-        return self._listed.takes(model, self._server.official)
+        return self._listed.takes(model)
 
     def check(self, model: str) -> None:
-        if self._server.needs_key:
-            what = f"{self._server.name} needs a key, and none is set for it."
-            remedy = "Set OPENAI_CHAT_API_KEY, or OPENAI_CHAT_BASE_URL to a server of your own."
-            raise ConfigError("missing_key", what, remedy)
+        """Raises ConfigError while no server is set."""
+        if not self._server.base:
+            what = "No Chat Completions server is set."
+            remedy = (
+                "Set OPENAI_CHAT_BASE_URL to a Chat Completions server, for example "
+                "http://127.0.0.1:8000/v1."
+            )
+            raise ConfigError("missing_url", what, remedy)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Tries again without what the server refused."""
@@ -140,13 +142,6 @@ class OpenAIChat:
 
     async def listing(self, seconds: float = 3 * LIST_SECONDS) -> list[str]:
         """See `ProviderRegistry.trial`. Raises AgentError."""
-        if not self._server.chosen:
-            what = "No Chat Completions server is set."
-            remedy = (
-                "Set OPENAI_CHAT_BASE_URL to a Chat Completions server, for example "
-                "http://127.0.0.1:8000/v1."
-            )
-            raise ConfigError("missing_url", what, remedy)
         self.check("")
         return await self._list(seconds)
 
@@ -164,14 +159,8 @@ class OpenAIChat:
             return [self._absent(server.setting if unset else error.message, error.remedy)]
         missing = self._absent(f"{server.name} lists no model.", "Load a model there.")
         return [
-            ModelInfo(
-                f"{self.name}:{name}",
-                name,
-                self.capabilities(name),
-                local=server.loopback,
-            )
+            ModelInfo(f"{self.name}:{name}", name, self.capabilities(name), local=server.loopback)
             for name in names
-            if answers_questions(name) or not server.official
         ] or [missing]
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:

@@ -112,16 +112,6 @@ UNKNOWN = Capabilities()
 
 # For none of the models that always search function tools beside their search are documented.
 SEARCHING = Capabilities(native_search=True, tools=False)
-_OFFICIAL = ("gpt-", "o1", "o3", "o4", "ft:", "chatgpt-")
-_NOT_CHAT = (
-    *("audio", "realtime", "transcribe", "tts", "image", "embedding", "instruct", "moderation"),
-    *("deep-research", "whisper", "codex", "-pro", "live"),
-)
-
-
-def answers_questions(model: str) -> bool:
-    """Returns True for a listed model of the official server that takes chat completions."""
-    return model.startswith(_OFFICIAL) and not any(word in model for word in _NOT_CHAT)
 
 
 class ListedModels:
@@ -142,9 +132,9 @@ class ListedModels:
             learnt, native_search=beside, tools_with_native_search=beside, efforts=efforts
         )
 
-    def takes(self, model: str, official: bool) -> frozenset[str]:
+    def takes(self, model: str) -> frozenset[str]:
         """Returns the types of files that a model takes; one that is not described may see."""
-        inputs = self._inputs.get(model, ["image", "file"] if official else ["image"])
+        inputs = self._inputs.get(model, ["image"])
         seen = IMAGES if "image" in inputs else frozenset[str]()
         return seen | {PDF} if "file" in inputs else seen
 
@@ -186,7 +176,6 @@ def _efforts(entry: Mapping[str, Any], parameters: Container[str]) -> tuple[str,
     return ("low", "medium", "high") if "reasoning_effort" in parameters else ()
 
 
-DEFAULT_BASE = "https://api.openai.com/v1"
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         "OPENAI_CHAT_BASE_URL",
@@ -199,15 +188,9 @@ SETTINGS: tuple[Setting, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ChatServer(Endpoint):
-    """One server; `chosen` is True if the user named it, False for our default.
+    """One server; its `base` is empty while none is set. `shared`: so is the Responses API's."""
 
-    `shared`: its address is that of the Responses API.
-    """
-
-    chosen: bool = True
     shared: bool = False
-    vendor: str = field(default="OpenAI", kw_only=True)
-    home: str = field(default=DEFAULT_BASE, kw_only=True)
     setting: str = field(default="OPENAI_CHAT_BASE_URL", kw_only=True)
 
     @property
@@ -223,11 +206,10 @@ def find_server(env: Mapping[str, str]) -> ChatServer:
     """Returns the server of the settings."""
     names = ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL", "OPENAI_CHAT_API_KEY", "OPENAI_API_KEY")
     own, shared, key, general_key = ((env.get(name) or "").strip() for name in names)
-    base = own or shared or DEFAULT_BASE
+    base = own or shared
     origin = origin_of(base)
-    official = origin == origin_of(DEFAULT_BASE)
-    chosen = bool(own or key) or not official
+    same = origin is not None and origin == origin_of(shared)
     # OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
-    if official or (origin is not None and origin == origin_of(shared)):
+    if same or origin == origin_of("https://api.openai.com"):
         key = key or general_key
-    return ChatServer(base, key, chosen, origin is not None and origin == origin_of(shared))
+    return ChatServer(base, key, same)

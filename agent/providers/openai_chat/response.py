@@ -19,10 +19,10 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in, number, text_in
+from searchloop.agent.providers._wire import count, error_in, text_in
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
-from searchloop.agent.search.citations import locate, numbered
+from searchloop.agent.search.citations import numbered
 from searchloop.agent.search.marks import find
 from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
@@ -36,7 +36,6 @@ from searchloop.agent.types import (
     SearchFinished,
     SearchStarted,
     Source,
-    Span,
     StopReason,
     StreamEvent,
     ToolSpec,
@@ -276,19 +275,15 @@ class ChatAnswer(ShownAnswer):
 
     def _citations(self) -> tuple[tuple[Citation, ...], list[Source]]:
         """Returns the pages cited at a place in the text, and all pages named."""
-        raw = "".join(self._content)
+        stretch = self._printed.stretch
+        thinking = "".join(self._content)[: self._size - stretch.size]
         found: list[tuple[Mark, str, str]] = []
         named: list[Source] = []
-        for note in self._annotations:
-            note = _citation(note)
-            url, title = text_in(note, "url"), text_in(note, "title")
-            if not url:
-                continue
-            named.append(Source(url, title))
-            where = locate(raw, number(note, "start_index"), number(note, "end_index"), url)
-            span = self._span(where, len(raw) - self._printed.stretch.size) if where else None
-            if span:
-                found.append((Mark(span), url, title))
+        for note in map(_citation, self._annotations):
+            if url := text_in(note, "url"):
+                named.append(Source(url, text_in(note, "title")))
+                mark = self.cited(stretch, note, thinking)
+                found += [(mark, *named[-1][:2])] if mark.span else []
         if self._marks and not found:
             found = self._marked({s.url: s.title for s in (*named, *self._consulted)})
         return numbered(found), named
@@ -299,9 +294,6 @@ class ChatAnswer(ShownAnswer):
         places = find(self.text, range(1, len(pages) + 1))
         cited = ((place, pages[n - 1]) for place in places for n in place.numbers)
         return [(Mark((p.start, p.end)), url, titles.get(url, "")) for p, url in cited if url]
-
-    def _span(self, where: Span, printed: int) -> Span | None:
-        return self.span(*(self.place(self._printed.stretch, max(0, at - printed)) for at in where))
 
 
 def _citation(note: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -214,8 +214,5 @@ class Steps:
 
 def _below(rung: Rung, error: ProviderError) -> Rung | None:
     """Returns the rung to try after this error, None if another rung would not help."""
-    if rung in ("native", "text") and error.code in ("no_tools", "tool_call_slip"):
-        return "envelope"
-    if rung == "envelope" and error.code == "bad_request":
-        return "search-first"
-    return None
+    lower = rung in ("native", "text") and error.code in ("no_tools", "tool_call_slip")
+    return "envelope" if lower else None

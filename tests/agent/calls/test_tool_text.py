@@ -38,12 +38,6 @@ def read(text: str, size: int) -> tuple[str, list[Any]]:
     return "".join(pieces) + reading.close(), reading.calls
 
 
-def test_the_corpus_is_large_enough() -> None:
-    """At least sixty malformed outputs, and as many that must not be rescued."""
-    assert len(CALLS) >= 60
-    assert len(STRANGERS) + len(BAD) + len(PROSE) >= 60
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_cuts_change_nothing(size: int) -> None:
     """Every text of the corpus reads the same in pieces of any size."""

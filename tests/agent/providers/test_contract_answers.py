@@ -19,7 +19,7 @@ from searchloop.agent.providers.openai_chat.window import named_size
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.transport.refusals import blamed
-from searchloop.agent.types import Finished, Message, StreamEvent, TextDelta
+from searchloop.agent.types import Finished, StreamEvent, TextDelta
 from tests.agent.providers.vendors import (
     ANTHROPIC,
     BY_NAME,
@@ -29,7 +29,6 @@ from tests.agent.providers.vendors import (
     KEY,
     NATIVE,
     OLLAMA,
-    OPENAI,
     USER,
     VENDORS,
     XAI,
@@ -318,13 +317,6 @@ def test_the_end_mark_of_others() -> None:
     assert GEMINI.finished(data + DONE).message.content == "High water"
     with pytest.raises(IncompleteError):
         GEMINI.decode(GEMINI.begins("High") + DONE)
-
-
-def test_an_answer_to_nobody() -> None:
-    """A message without text is replayed as nothing, not as an empty turn that is refused."""
-    for vendor in VENDORS:
-        vendor.ask(USER, Message("assistant", ""), USER)
-    assert OPENAI.ask(USER, Message("assistant", ""), USER)["input"][1]["role"] == "user"
 
 
 def test_a_vendor_s_own_number_becomes_ours() -> None:

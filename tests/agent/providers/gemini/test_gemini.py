@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.errors import IncompleteError, NativeSearchRejected, ProviderError
+from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.agent.providers.gemini.grounding import AnswerParts
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
-from searchloop.agent.providers.gemini.response import STUMBLED, WITHHELD
+from searchloop.agent.providers.gemini.response import STUMBLED
 from searchloop.agent.types import (
     Citation,
     Finished,
@@ -20,7 +20,6 @@ from searchloop.agent.types import (
     Message,
     NativeSearch,
     Source,
-    TextDelta,
 )
 from tests.agent.providers.vendors import FERRY, GEMINI, KEY, NATIVE, USER
 from tests.fakes import FakeServer, Received, Reply
@@ -61,20 +60,6 @@ def test_citations_of_any_text(pieces: list[str], data: st.DataObject) -> None:
 # --- ends ---
 
 
-@each_row("reason", sorted(WITHHELD))
-def test_withheld_answers_say_so(reason: str) -> None:
-    """A filter is a refusal in words, after what was said until then."""
-    data = chunks(said("Once upon "), {"finishReason": reason, "content": {}})
-    events = decode(data)
-    last = events[-1]
-    assert isinstance(last, Finished)
-    assert last.stop_reason == "refusal"
-    assert last.message.content.startswith("Once upon \n\nGemini stopped this answer")
-    assert reason in last.message.content
-    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == last.message.content
-    assert last.message.provider_data is None
-
-
 @pytest.mark.parametrize("reason", sorted(STUMBLED))
 def test_a_stumbling_model_is_asked_again(reason: str) -> None:
     """Nothing of it is an answer, least of all a call."""
@@ -83,14 +68,6 @@ def test_a_stumbling_model_is_asked_again(reason: str) -> None:
         decode(chunks(call))
     assert caught.value.retryable
     assert reason in caught.value.message
-
-
-def test_framing_that_nobody_asked_for() -> None:
-    """An array is read; one without its end is no answer."""
-    array = stream_of("json_array_stream")
-    assert finished(array).message.content == "High water at 07:40."
-    with pytest.raises(IncompleteError):
-        finished(array.rstrip(b"]"))
 
 
 MODEL, ask, ours = GEMINI.model, GEMINI.ask, GEMINI.recorded

@@ -218,24 +218,6 @@ def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
     assert {m["role"] for m in answered["messages"]} <= {"system", "user", "assistant"}
 
 
-def test_a_long_session_without_calls_in_a_small_window(tmp_path: Path) -> None:
-    """On a lower rung as well each request fits and holds the question that it is about."""
-    questions, script = research()
-    forms: list[Answer] = []
-    for step in script:
-        if made := step.parts[0].get("tool_calls"):
-            asked = made[0]["function"]
-            forms.append(envelope(asked["name"], **asked["arguments"]))
-        else:
-            forms += [envelope("answer"), step]
-    model = Model("gemma3:4b", ("completion",), num_ctx=4096)
-    with FakeOllama([model], forms) as server, desk(server, tmp_path, lake(12_000, 6)) as session:
-        study(server, session, questions, "gemma3:4b")
-    assert len(server.prompt_tokens) == len(forms)
-    # Before the first answer neither the rung nor the window is known.
-    assert len(server.chats) - len(forms) <= 2
-
-
 def test_what_was_learnt_is_kept(tmp_path: Path) -> None:
     """In the next session the model is not offered tools again."""
     script = [envelope("answer"), say("Hello."), envelope("answer"), say("Hello again.")]
@@ -261,23 +243,6 @@ def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None
     assert known["ollama:gemma3:4b"] == "search-first"
     assert session.app.requests[-3][1]["query"] == "When does the ferry leave? And back?"
     assert "I think it is early." not in [e.data.get("text") for e in session.events]
-
-
-class NoForms(FakeOllama):
-    """A server too old for forms: any `format` but json is refused."""
-
-    def _answer(self, request: Any) -> Any:
-        if request.path == "/api/chat" and isinstance(request.json.get("format"), dict):
-            return json_reply({"error": "json: cannot unmarshal object into field .format"}, 400)
-        return super()._answer(request)
-
-
-def test_a_server_without_forms_still_searches(tmp_path: Path) -> None:
-    """Where the envelope is refused, the program searches first."""
-    with NoForms([TOOLLESS], [say(f"{FACT} [1]")]) as server, desk(server, tmp_path) as session:
-        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
-    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
-    assert told.citations
 
 
 def test_a_model_whose_calls_break_goes_down_a_rung(tmp_path: Path) -> None:

@@ -105,13 +105,6 @@ def test_a_cloud_model_that_may_not_run(settings: dict[str, Any], code: str) -> 
     assert error.remedy
 
 
-def test_where_a_cloud_model_ran_is_told() -> None:
-    """The host that answered is kept with the message."""
-    with FakeOllama([CLOUD], [say("Hi")]) as server:
-        details = end(ask(server, model="big:cloud")).message.details
-    assert details["remote_host"] == "https://ollama.com:443"
-
-
 class Clocked(Transport):
     """Keeps how long each address may take to answer."""
 

@@ -229,14 +229,6 @@ def test_a_prompt_that_was_cut_without_a_word() -> None:
     assert server.taken[1] <= 4096
 
 
-def test_a_question_that_is_cut_says_so_before_it_is_sent_again() -> None:
-    """Once the window is known, what cannot fit is refused in our words."""
-    with Cutting(4096, {}) as server, pytest.raises(ProviderError) as caught:
-        told(server, *LONG, times=2)
-    assert caught.value.code == "question_too_long"
-    assert len(server.taken) == 1
-
-
 @pytest.mark.parametrize(
     ("keep", "shortened"),
     [

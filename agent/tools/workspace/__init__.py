@@ -17,7 +17,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Tool, ToolContext, ToolFunction, ToolSource
-from searchloop.agent.tools.workspace.paths import FOLDERS
+from searchloop.agent.tools.workspace.paths import holds_keys
 from searchloop.agent.tools.workspace.reading import (
     LIST_DIRECTORY,
     READ_FILE,
@@ -144,7 +144,7 @@ def checked_folder(name: str, home: Path, within: Path | None = None) -> str:
         why = "it holds everything you have"
     elif own == folder or folder in own.parents or own in folder.parents:
         why = "searchloop keeps its own data there"
-    elif any(is_below(folder, user / n) for n in FOLDERS) or {*FOLDERS} & {*folder.parts}:
+    elif holds_keys(str(folder)):
         why = "programs keep keys there"
     elif is_system(folder):
         why = "it belongs to the system"

@@ -8,9 +8,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase, translate
 from functools import cache, lru_cache
 from itertools import islice
+from typing import Any
 
 from searchloop.agent.errors import ToolError
 
@@ -34,41 +36,43 @@ SKIPPED = frozenset(
 FOLDERS = (
     *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store", ".gcloud"),
     *(".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".thunderbird"),
-    *(".vault", ".terraform.d", ".oci", ".pki", ".keychain", "Library/Keychains"),
+    *(".vault", ".terraform.d", ".oci", ".pki", ".keychain", "library/keychains", ".huggingface"),
     *(".config/rclone", ".config/google-chrome", ".config/chromium", ".electrum", ".bitcoin"),
+    *(".config/op", ".config/hub", ".config/sops", ".config/doctl", ".config/hcloud", ".fly"),
+    *(".config/github-copilot", ".aliyun", ".kaggle", ".snowsql", ".m2", ".secret", ".secrets"),
 )
 _SECRET = (
-    *(".env", ".env[-._]*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc"),
+    *(".env", ".env[-._]*", "*.env", ".envrc", ".envrc.*", ".netrc", "_netrc", ".pgpass*"),
+    *(".my.cnf", ".mylogin.cnf", ".npmrc", ".authinfo*", ".gitcookies", ".dev.vars*", "dotenv"),
     *(".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "wallet.dat"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519", "*.pem", "*.key"),
-    *("*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg", "*.ovpn"),
-    *("kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars"),
-    *("service-account*.json", "service_account*.json", "keys.json"),
-    *(".*_history", ".lesshst", ".viminfo", ".s3cfg", ".boto", "ssh_host_*_key", "rclone.conf"),
+    *("*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.kdb", "*.ppk", "*.gpg", "*.ovpn"),
+    *("kubeconfig*", "*.kubeconfig", "kube.config", "*.tfstate", "*.tfstate.*", "*.tfvars*"),
+    *("service*account*.json", "keys.json", "kaggle.json", "oauth*.json", "*_creds.json"),
+    *(".*_history", ".lesshst", ".viminfo", ".s3cfg", ".boto", "ssh_host_*_key", "*rclone.conf"),
     *(".smbcredentials", ".vault_pass*", "logins.json", "key4.db", "login data", "*.keychain*"),
-    *("wp-config.php", "firebase-adminsdk*.json", "auth.json", "token", ".token", "token.txt"),
-    *("shadow", "passwd", "credentials", "oauth_token", "secret.json", "secret.y*ml", "pass.txt"),
-    *(
-        "token.json",
-        "cookies",
-        "cookies.*",
-        "client_secret*.json",
-        "*sh_history",
-        "*.1pux",
-        "*.pgp",
-    ),
+    *("wp-config.php", "firebase-adminsdk*.json", "auth.json", ".token", "pass.txt"),
+    *("*deploy_key", "*.keytab", "signons.sqlite", ".databrickscfg", ".ossutilconfig"),
+    *("client_secret*.json", "secret.json", "secret.y*ml", "*sh_history", "*.1pux", "*.pgp"),
     *FOLDERS,
 )
-# What is called so and holds data, whatever stands before it.
-_NAMED = re.compile(
-    r"(?:.*[-_. ])?(?:secrets|passwords?|passwd|passphrases?|passw(?:ö|oe)rter|passwort"
-    r"|kennw(?:ö|oe)rter|kennwort|contraseñas?|mots?[-_ ]de[-_ ]passe|senhas?|wachtwoord(?:en)?"
-    r"|hasł[ao]|парол[иь]|密码|密碼|パスワード|credentials?|client[-_]secrets?|api[-_]?keys?"
-    r"|private[-_]?keys?|(?:access|auth|oauth)[-_]?tokens?|(?:seed|recovery)[-_]?phrases?|mnemonic"
-    r"|(?:vault|recovery|backup|2fa)[-_](?:pass(?:word)?|codes?|keys?))"
-    r"(?:\.(?:txt|json|ya?ml|toml|ini|csv|tsv|properties|conf|cfg|xlsx?|ods|kdb|db|xml|plist|md|asc"
-    r"|docx?|odt|rtf|pdf))"
+# What is called so and holds data, whatever stands before it, and data in a folder called so.
+_NOUNS = (
+    r"(?:token|shadow|cookies|(?:.*[-_. ])?(?:secrets|passwords?|passwd|pwds?|passphrases?"
+    r"|passw(?:ö|oe)rter|passwort|kennw(?:ö|oe)rter|kennwort|zugangsdaten|contraseñas?|senhas?"
+    r"|mots?[-_ ]de[-_ ]passe|wachtwoord(?:en)?|hasł[ao]|парол[иьі]|密码|密碼|パスワード|비밀번호"
+    r"|lösenord|passord|adgangskoder?|salasanat?|hesl[ao]|parole|parola|şifre(?:ler)?|jelszavak"
+    r"|كلمات[-_ ]السر|סיסמאות|credentials?|client[-_]secrets?|mnemonic"
+    r"|(?:api|private|secret|account|signing|master|ssh|age)[-_]?keys?"
+    r"|(?:access|auth|oauth)[-_]?tokens?|(?:seed|recovery)[-_]?phrases?"
+    r"|(?:vault|recovery|backup|2fa|tan|pin)[-_](?:pass(?:word)?|codes?|keys?|liste?)))"
+    r"(?:[-_ ](?:list|liste|export|db))?"
 )
+_DATA = (
+    r"\.(?:txt|json|ya?ml|toml|ini|csv|tsv|properties|conf|cfg|xlsx?|ods|kdb|db|xml|plist|md|asc"
+    r"|docx?|odt|rtf|pdf|numbers|sqlite|enc)"
+)
+_NAMED = re.compile(f"{_NOUNS}(?:{_DATA})?|.*/{_NOUNS}/(?:[^.]*[^./]|.*{_DATA})")
 # What programs and people write behind the name of a file that they keep.
 _KEPT = re.compile(
     r"(?:[-_. ]{1,9}(?:copy|kopie|backup|bak|old|orig|save|saved|sav|tmp|temp|swp|swo|new|\d{1,8})"
@@ -138,18 +142,21 @@ def closed(parts: Sequence[str]) -> bool:
     return any(_any_of(_CLOSED).match(plain_name(part)) for part in parts)
 
 
-def secret(parts: Sequence[str]) -> bool:
-    """Returns whether a path has the name of a secret."""
+def holds_keys(folder: str) -> bool:
+    """Returns whether programs keep keys in this folder, or in one above it."""
+    within = "/".join(["", *map(plain_name, folder.replace("\\", "/").split("/")), ""])
+    return any(f"/{each}/" in within for each in FOLDERS)
+
+
+def secret(parts: Sequence[str], root: str = "") -> bool:
+    """Returns whether a path below `root` has the name of a secret; a folder's ends with ""."""
     plain = [plain_name(part) for part in parts]
     names = [_KEPT.sub("", name) or name for name in plain]
     names += [name.removesuffix(".txt") for name in names]
     names += [_BEFORE.sub("", name) for name in names]
-    within = f"/{'/'.join(plain)}/"
-    return any(f"/{folder.casefold()}/" in within for folder in FOLDERS) or any(
-        (_any_of(_SECRET).match(name) or _NAMED.fullmatch(name))
-        and not _any_of(_HARMLESS).match(name)
-        for name in names
-    )
+    ends = (*names[len(plain) - 1 :: len(plain) or 1], "/" + "/".join(plain))
+    found = [*filter(_any_of(_SECRET).match, names), *filter(_NAMED.fullmatch, ends)]
+    return holds_keys("/".join([root, *parts])) or not all(map(_any_of(_HARMLESS).match, found))
 
 
 def matches_glob(parts: Sequence[str], pattern: str) -> bool:
@@ -169,26 +176,45 @@ def matches_glob(parts: Sequence[str], pattern: str) -> bool:
 _SNIFFED = 8192
 _CONTEXT = 3
 _COMPARED = 4000  # lines that are compared line by line; a larger change is shown whole
-_WIDE = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def is_binary(head: bytes) -> bool:
     """Returns whether a file that begins like this is no text."""
-    return b"\0" in head[:_SNIFFED] and not head.startswith((_WIDE[0][0], _WIDE[1][0]))
+    return b"\0" in head[:_SNIFFED] and not head.startswith(_WIDE)
 
 
 def decoded(data: bytes, path: str) -> str:
-    """Decodes a file: UTF-8, UTF-16 with a mark, else Windows-1252. Raises ToolError if binary."""
+    """Decodes a file: UTF-8, UTF-16 with a mark, other bytes as Windows-1252 has them.
+
+    Raises ToolError if binary.
+    """
     if is_binary(data):
         what = f"{path} is not a text file ({len(data):,} bytes)."
         raise ToolError("binary_file", what, "Go on without it, or ask the user for it as text.")
-    for mark, encoding in _WIDE:
-        if data.startswith(mark):
-            return data.decode(encoding, "replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+    return data.decode(encoding_of(data), FOREIGN)
+
+
+def encoding_of(head: bytes) -> str:
+    """Returns the encoding of a text file that begins like this."""
+    return "utf-16" if head.startswith(_WIDE) else "utf-8-sig"
+
+
+def is_utf8(data: bytes) -> bool:
+    """Returns whether the bytes of a text file are sure to be read rightly."""
+    with suppress(UnicodeDecodeError):
+        return bool(data.decode("utf-8")) or not data
+    return data.startswith(_WIDE)
+
+
+FOREIGN = "searchloop.foreign"  # how bytes are decoded that the encoding has not
+
+
+def _as_windows_has_it(error: Any) -> tuple[str, int]:
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(FOREIGN, _as_windows_has_it)
 
 
 def editable(data: bytes, path: str) -> str:

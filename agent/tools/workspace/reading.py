@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import time
@@ -13,7 +14,16 @@ from typing import Any
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.tools import object_schema, text_schema
-from searchloop.agent.tools.workspace.paths import SKIPPED, Parts, decoded, is_binary, matches_glob
+from searchloop.agent.tools.workspace.paths import (
+    FOREIGN,
+    SKIPPED,
+    Parts,
+    decoded,
+    encoding_of,
+    is_binary,
+    is_utf8,
+    matches_glob,
+)
 from searchloop.agent.tools.workspace.tree import Entry, Tree
 
 _LINES, _CHARACTERS = 500, 23_500  # of one read_file, which fits a result with its head
@@ -64,6 +74,8 @@ def read_file(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, 
         head += f" Go on with line={last + 1}."
     if not lines:
         head = f"{found.path} is empty."
+    if not is_utf8(found.data):
+        head += " It is not UTF-8: letters that are not English may be read wrongly."
     details = {"kind": "file", "path": found.path, "line": first, "last": last, "lines": len(lines)}
     return "\n".join([head, "", *wanted] if wanted else [head]), details
 
@@ -76,7 +88,7 @@ def _fitted(lines: list[str]) -> list[str]:
 
 def list_directory(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Lists a folder, one entry a line. Raises ToolError."""
-    parts = tree.parts(arguments.get("path", ""))
+    parts = tree.parts(arguments.get("path", ""), "folder")
     depth = arguments.get("depth", 1)
     walk = Walk(tree, _LISTED, depth=depth)
     listed = [_described(entry, len(parts)) for entry in walk.below(parts)]
@@ -106,7 +118,12 @@ def search_files(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[st
         raise ToolError("bad_text", "text has more than one line.", "Search for one of them.")
     if len(glob) > 500 or glob.count("/") > 60:
         raise ToolError("bad_glob", "The glob is too long.", "Give a shorter one.")
-    parts = tree.parts(arguments.get("path", ""))
+    if "{" in glob or ".." in glob.split("/"):
+        what = f"The glob {glob[:200]!r} has braces or '..', which have no meaning here."
+        raise ToolError(
+            "bad_glob", what, "Use *, ? and [], once for each ending; path is a folder."
+        )
+    parts = tree.parts(arguments.get("path", ""), "folder")
     walk = Walk(tree, _LOOKED_AT, depth=64, skip=True)
     pattern = re.compile(re.escape(text), 0 if arguments.get("match_case") else re.IGNORECASE)
 
@@ -144,11 +161,12 @@ def _hits(tree: Tree, entry: Entry, pattern: re.Pattern[str], walk: Walk) -> Ite
             tree.open(here, entry.parts) as descriptor,
             os.fdopen(descriptor, "rb", closefd=False) as file,
         ):
-            for number, line in enumerate(file, 1):
-                if number == 1 and is_binary(line):
-                    return
-                text = line.decode("utf-8", "replace").rstrip("\r\n")
-                if match := pattern.search(text):
+            head = file.peek()
+            if is_binary(head):
+                return
+            text = io.TextIOWrapper(file, encoding_of(head), FOREIGN, newline="\n")
+            for number, line in enumerate(text, 1):
+                if match := pattern.search(line.rstrip("\r\n")):
                     yield f"{entry.path}:{number}: {_around(match)}"
                 if number % _OFTEN == 0 and walk.late():
                     return

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import NamedTuple
+from unicodedata import normalize
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.tools.workspace.folders import (
@@ -63,18 +64,32 @@ class Tree:
         self._folder = folder
         self.writing = threading.RLock()
 
-    def parts(self, path: str) -> Parts:
+    def parts(self, path: str, kind: str = "file") -> Parts:
         """Returns the parts of a path that may be used. Raises ToolError for any other."""
         parts = parts_of(path, self.root)
         if closed(parts):
             what = f"{'/'.join(parts)} belongs to version control or to searchloop."
             raise ToolError("closed_path", what, "File tools stay out of there.")
-        if secret(parts):
+        if self._secret(parts, kind):
             name = "/".join(parts)
             what = f"{name} has the name of a secret (a key, a password, an environment)."
             remedy = "Go on without it: file tools never read or change such files."
             raise ToolError("secret_file", what, remedy)
-        return parts
+        return parts if path.isascii() else self._as_on_disk(parts)
+
+    def _as_on_disk(self, parts: Parts) -> Parts:
+        """Spells names as the folders have them: an accent may be a sign of its own."""
+        found: Parts = ()
+        for name in parts:
+            same = [name]
+            with suppress(ToolError), self.folder(found) as here:
+                plain = normalize("NFC", name)
+                same = [each for each in here.names() if normalize("NFC", each) == plain] or same
+            found += (name if name in same else same[0],)
+        return found
+
+    def _secret(self, parts: Parts, kind: str) -> bool:
+        return secret((*parts, "") if kind == "folder" else parts, self.root)
 
     def folder(self, parts: Sequence[str]) -> AbstractContextManager[Folder]:
         """Opens a folder for a `with` block. Raises ToolError."""
@@ -119,16 +134,15 @@ class Tree:
     def entries(self, parts: Parts) -> list[Entry]:
         """Lists a folder, sorted, without closed entries. Raises ToolError."""
         found = []
-        inside = secret(parts)
         with self.folder(parts) as here:
             for name in here.names():
                 at = (*parts, name)
                 if closed((name,)):
                     continue
-                hidden = inside or secret((name,))
                 with suppress(OSError):  # gone meanwhile
                     status = here.stat(name)
-                    found.append(Entry(at, kind_of(status), status.st_size, hidden))
+                    kind = kind_of(status)
+                    found.append(Entry(at, kind, status.st_size, self._secret(at, kind)))
         return found
 
     def exists(self, parts: Parts) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -113,8 +114,10 @@ def _replacement(tree: Tree, arguments: Mapping[str, Any]) -> Edit:
     was = tree.read(tree.parts(arguments["path"]))
     text = editable(was.data, was.path)
     old, new = well_formed(arguments["old_text"]), well_formed(arguments["new_text"])
-    if "\r\n" in text and old not in text:  # models write newlines as they see them
-        old, new = (t.replace("\r\n", "\n").replace("\n", "\r\n") for t in (old, new))
+    if "\r\n" in text:  # models write newlines as they see them
+        lines = map(re.escape, old.replace("\r\n", "\n").split("\n"))
+        old = next((m[0] for m in re.finditer("\r?\n".join(lines), text)), old) if old else old
+        new = re.sub("\r?\n", "\r\n", new)
     start = _only_place(text, old, was.path)
     if old == new:
         raise ToolError("no_change", "old_text and new_text are the same.", "Nothing was done.")

@@ -168,8 +168,12 @@ def test_files_that_are_no_text_or_too_large(desk: Desk) -> None:
     desk.put("wide.txt", "Grüße".encode("utf-16"))
     desk.put("old.txt", "Grüße".encode("cp1252"))
     desk.put("mark.txt", b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe")
+    found = desk.text("search_files", text="GRÜSSE".replace("SS", "ß"))
     for name in ("wide.txt", "old.txt", "mark.txt"):
-        assert desk.text("read_file", path=name).endswith("\n\nGrüße")
+        text = desk.text("read_file", path=name)
+        assert text.endswith("\n\nGrüße")
+        assert ("not UTF-8" in text) == (name == "old.txt")
+        assert f"{name}:1: Grüße" in found
     desk.put("empty.txt", "")
     assert desk.text("read_file", path="empty.txt") == "empty.txt is empty."
     assert desk.refused("replace_in_file", path="old.txt", old_text="G", new_text="g") == "not_utf8"
@@ -217,6 +221,8 @@ def test_searching_text_and_names(desk: Desk) -> None:
     assert "c.py:1" in desk.text("search_files", text="needle", path="node_modules")
     assert desk.refused("search_files") == "nothing_to_find"
     assert desk.refused("search_files", text="a\nb") == "bad_text"
+    for glob in ("*.{py,md}", "../*", "a/../b"):  # nothing would be found
+        assert desk.refused("search_files", glob=glob) == "bad_glob"
 
 
 def test_a_search_stops_at_enough(desk: Desk) -> None:
@@ -264,7 +270,12 @@ def test_mode_and_line_ends_are_kept(desk: Desk) -> None:
     file.chmod(0o754)
     desk.run("replace_in_file", path="run.sh", old_text="one\necho", new_text="1\necho\necho")
     assert file.read_bytes() == b"echo 1\r\necho\r\necho two\r\n"
+    desk.run("replace_in_file", path="run.sh", old_text="two", new_text="2\necho three")
+    assert file.read_bytes() == b"echo 1\r\necho\r\necho 2\r\necho three\r\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o754
+    mixed = desk.put("mixed.txt", "one\r\ntwo\nthree")
+    desk.run("replace_in_file", path="mixed.txt", old_text="one\ntwo\nthree", new_text="1\n2")
+    assert mixed.read_bytes() == b"1\r\n2"
 
 
 def test_what_was_shown_is_what_is_done(desk: Desk) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
@@ -191,39 +192,72 @@ def test_any_path_stays_inside_or_is_refused(names: list[str], start: str, windo
     assert not any("/" in part or part in ("", ".", "..") or "\0" in part for part in parts)
 
 
+SECRETS = (
+    *(".env", ".Env.local", "prod.env", "id_ed25519", "tls.key", ".npmrc", "a.kdbx", "a/.env"),
+    *(".env~", "prod.env.bak", ".env.backup", ".env (1)", "#.env#", ".env.2024", "id_rsa.old"),
+    *(".env.bak.gz", "a.kdbx.tmp", "keys.json.orig", "tls copy.key", "secrets.yaml.save"),
+    *(".env - Copy", "Copy of id_ed25519", "Kopie von .env", "secrets.csv.tar.gz", ".~.env"),
+    *(".bash_history", ".zsh_history", ".python_history", "secrets.txt", "passwords.csv"),
+    *("secret.yaml", "api_key.txt", "API-Keys.csv", "my_secrets.yaml", "oauth_token"),
+    *("app-secrets.properties", "passwords.xlsx", "client_secret.json", "auth.json", "shadow"),
+    *("ssh_host_rsa_key", "firebase-adminsdk-x.json", "recovery-codes.txt", "cookies.sqlite"),
+    *("Passwörter.txt", "contraseñas.xlsx", "mots-de-passe.odt", "пароли.docx", "密码.txt"),
+    *("wifi_password.txt", "passwords.md", "id_rsa.txt", "server.pem.txt", ".env-local"),
+    *("seed-phrase.txt", "2fa-codes.txt", "client_secret_123.json", ".aws/config"),
+    *(".config/gh/hosts.yml", ".config/op/config", ".m2/settings.xml", ".kaggle/kaggle.json"),
+    *("serviceAccountKey.json", "oauth_creds.json", "prod.tfvars.json", "krb5.keytab", "a.kdb"),
+    *("kubeconfig.yaml", ".dev.vars", ".authinfo", "dotenv", "deploy_key", "passwords", "pwd.txt"),
+    *(
+        "Password list.xlsx",
+        "비밀번호.txt",
+        "şifreler.txt",
+        "lösenord.txt",
+        "כלליסיסמאות/סיסמאות.txt",
+    ),
+    *("secrets/prod.json", "x/secrets/db", "credentials/a/b.yaml", "api-keys/stripe.txt"),
+)
+NO_SECRETS = (
+    *(".env.example", "id_rsa.pub", "environment.py", "keys.md", "secrets.py", ".env.example~"),
+    *("notes.txt.bak", "history.md", "release_history", "main.py~", ".env.dist", "env"),
+    *("password_reset.html", "tokenizer.json", "secret_santa.md", "api_keys.py", "cookies.tsx"),
+    *("src/token/parser.py", "src/credentials/index.ts", "secrets/__init__.py", "token.go"),
+)
+
+
 def test_what_counts_as_a_secret() -> None:
-    """Names of keys and environments do, their public or sample forms do not; users may allow."""
-    for name in (".env", ".Env.local", "prod.env", "id_ed25519", "tls.key", ".npmrc", "a.kdbx"):
-        assert secret(("deep", name)), name
-    for name in (".env.example", "id_rsa.pub", "environment.py", "keys.md", "secrets.py"):
-        assert not secret(("deep", name)), name
-    assert secret((".aws", "config"))
-    kept = (".env~", "prod.env.bak", ".env.backup", ".env (1)", "#.env#", ".env.2024", "id_rsa.old")
-    kept += (".env.bak.gz", "a.kdbx.tmp", "keys.json.orig", "tls copy.key", "secrets.yaml.save")
-    kept += (".env - Copy", "Copy of id_ed25519", "Kopie von .env", "secrets.csv.tar.gz", ".~.env")
-    others = (".bash_history", ".zsh_history", ".python_history", "secrets.txt", "passwords.csv")
-    others += ("secret.yaml", "api_key.txt", "API-Keys.csv", "my_secrets.yaml", "oauth_token")
-    others += ("app-secrets.properties", "passwords.xlsx", "client_secret.json", "auth.json")
-    others += ("ssh_host_rsa_key", "firebase-adminsdk-x.json", "recovery-codes.txt", "shadow")
-    others += ("Passwörter.txt", "contraseñas.xlsx", "mots-de-passe.odt", "пароли.docx", "密码.txt")
-    others += ("wifi_password.txt", "passwords.md", "id_rsa.txt", "server.pem.txt", ".env-local")
-    others += ("seed-phrase.txt", "2fa-codes.txt", "client_secret_123.json", "cookies.sqlite")
-    for name in (*kept, *others):
-        assert secret((name,)), name
-    fine = (
-        ".env.example~",
-        "notes.txt.bak",
-        "history.md",
-        "release_history",
-        "main.py~",
-        ".env.dist",
-    )
-    for name in fine:
-        assert not secret((name,)), name
-    assert secret(("app", ".env"))
-    assert secret((".config", "gh", "hosts.yml"))
-    for name in ("password_reset.html", "tokenizer.json", "secret_santa.md", "api_keys.py", "env"):
-        assert not secret((name,)), name
+    """Names of keys and environments do, and data in a folder called so; their public or sample
+    forms do not, nor does source code."""
+    assert [path for path in SECRETS if not secret(path.split("/"))] == []
+    assert [path for path in NO_SECRETS if secret(path.split("/"))] == []
+
+
+@pytest.mark.parametrize("root", [".config", ".CONFIG", ".local/share"])
+def test_the_workspace_may_lie_above_the_keys(tmp_path: Path, root: str) -> None:
+    """In the folder of all programs' settings those with keys stay closed, to a search too."""
+    for name in ("gh/hosts.yml", "keyrings/a.keyring", "tide/notes.txt"):
+        (tmp_path / root / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / root / name).write_text(SECRET)
+    tree = Tree(str(tmp_path / root))
+    closed_one = "keyrings/a.keyring" if "share" in root else "gh/hosts.yml"
+    assert code_of(tree, closed_one) == "secret_file"
+    assert closed_one not in search_files(tree, {"text": "canary"})[0]
+    assert SECRET in read_file(tree, {"path": "tide/notes.txt"})[0]
+
+
+@BOTH
+def test_an_accent_may_be_a_sign_of_its_own(tmp_path: Path, folder: type[Folder]) -> None:
+    """macOS writes names so: the file is found by either spelling, and not made twice."""
+    tree = make(tmp_path, folder)
+    for form, other in (("NFD", "NFC"), ("NFC", "NFD")):
+        given = f"grüße{form}/é.txt"
+        path = Path(tree.root, normalize(form, given))  # type: ignore[arg-type]
+        path.parent.mkdir()
+        path.write_text("salut")
+        asked = normalize(other, given)  # type: ignore[arg-type]
+        assert read_file(tree, {"path": asked})[0].endswith("salut")
+        assert tree.exists(tree.parts(asked))
+        tree.replace(tree.read(tree.parts(asked)), b"bonjour")
+        assert [each.read_text() for each in path.parent.iterdir()] == ["bonjour"]
 
 
 def test_globs() -> None:

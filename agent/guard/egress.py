@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import lru_cache
 from html import unescape
 from itertools import pairwise
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
@@ -27,11 +28,14 @@ from searchloop.analysis.characters import INVISIBLE
 _LEAST = 8  # characters; a shorter secret looks like a word
 _PIECE = 12  # characters of it in a row that count as the secret
 _DEPTH = 3  # nested encodings
-_LONG = 200_000  # characters; a longer text is not decoded
+_LONG = 50_000  # characters; a longer text is not decoded
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_=-]+")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,=-]{0,2}){6,}")
 _CODE = re.compile(r"(?:0x|\\?u00|[\\=%]|&#)?x?([0-9a-fA-F]{2,8})(?![0-9a-zA-Z])", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\+[ux]([0-9a-fA-F]{2,4})")
+_MARKUP = re.compile(r"<[^<>]{0,200}>")
+_COUNTED = re.compile(r"(?<![^\W_])\d{1,3}(?![^\W_])")  # the numbers of a list
 _NOT_WORD = re.compile(r"[\W_]+")
 _ALIKE = str.maketrans("асеорхуіјѕһкмтвнαβεικνορτυχ", "aceopxyijshkmtbhabeikvoptux")
 # Invisible signs that stand for others: tags, and variation selectors as bytes.
@@ -49,11 +53,12 @@ _DENSE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 
 
 def _even(text: str) -> str:
-    """Returns the text in lower case, without accents, ligatures and invisible characters, and
-    with the Latin letter for one that looks alike."""
+    """Returns the text in lower case, without accents, ligatures and invisible characters, with
+    the Latin letter for one that looks alike, and digits of any script as those of ours."""
     if not text.isascii():
         signs = INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
-        text = "".join(sign for sign in signs if unicodedata.category(sign)[0] != "M")
+        seen = (sign for sign in signs if unicodedata.category(sign)[0] != "M")
+        text = "".join(str(unicodedata.digit(sign, sign)) for sign in seen)
     return text.casefold().translate(_ALIKE)
 
 
@@ -77,10 +82,13 @@ def forms(text: str) -> set[str]:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    yield from (unquote_plus(text), unescape(text), text[::-1])
+    yield from (unquote_plus(text), unescape(text), text[::-1], _MARKUP.sub("", text))
+    yield _COUNTED.sub("", text)
+    yield _ESCAPE.sub(lambda code: chr(int(code[1], 16)), text)
     codes = _CODE.findall(text)
     yield from ("".join(map(chr, _numbers(codes, base))) for base in (2, 8, 10, 16))
-    runs = [bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", run)) for run in _HEX.findall(text)]
+    hexes = [re.sub(r"[^0-9a-fA-F]", "", run) for run in _HEX.findall(text)]
+    runs = [bytes.fromhex(each) for run in hexes for each in (run, run[1:-1])]
     for token in {*_BASE64.findall(text), *_BASE64.findall(_NOT_BASE64.sub("", text))}:
         plain = token.translate({ord("-"): "+", ord("_"): "/"})
         for piece in (plain[start:] for start in range(4)):  # letters of a path may stand before
@@ -131,9 +139,12 @@ def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[i : i + size] for i in range(len(text) - size + 1))
 
 
-def suspicious(text: str) -> list[str]:
-    """Returns keys of known shapes, and random-looking strings of letters and digits."""
-    found = {match[0] for form in forms(text) for match in KEY_SHAPES.finditer(form)}
+def suspicious(text: str, decoded: Iterable[str] | None = None) -> list[str]:
+    """Returns keys of known shapes, and random-looking strings of letters and digits.
+
+    `decoded` are the forms of the text, if they are known.
+    """
+    found = {m[0] for form in decoded or forms(text) for m in KEY_SHAPES.finditer(form)}
     return [*found, *(token for token in _DENSE.findall(unquote(text)) if _random(token))]
 
 
@@ -151,6 +162,7 @@ _RUN = 5  # words of a private text in a row that count as a piece of it
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff]{9,}")
 _SIGNS = 9  # of a script without spaces, or of a number, that count as much
 _NUMBER = re.compile(r"\d(?:[ ./-]?\d){8,}")
+_ID = re.compile(r"\b(?=(?:[A-Z/-]*\d){4})[A-Z0-9]{1,9}(?:[-/][A-Z0-9]{1,9}){1,5}\b")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 
@@ -235,8 +247,8 @@ class Exposure:
 
 def _named(text: str) -> list[str]:
     """Returns what names somebody or something: words of letters and digits, mail, long numbers."""
-    words = set(re.findall(r"\w{6,}", text))
-    ids = [w for w in words if not w.isalpha() and not w.replace("_", "").isdigit()]
+    words = {*re.findall(r"\w{6,}", text), *_ID.findall(text)}
+    ids = [w for w in words if any(map(str.isalpha, w)) and any(map(str.isdigit, w))]
     numbers = (_NOT_WORD.sub("", number)[-_SIGNS:] for number in _NUMBER.findall(text))
     return [*ids, *numbers, *_MAIL.findall(text)]
 
@@ -263,13 +275,15 @@ class Egress:
         self._secrets = secrets
         self._sources = sources
         self._mixed = mixed
+        self._lock = Lock()
         self.exposure = exposure
 
     def look(self, tool: Tool, arguments: Mapping[str, Any]) -> Finding | None:
         """Returns the reason why this call may not go out; None if it may, or if it is local."""
         if tool.spec.effect != "network" and tool.origin != "mcp":
             return None
-        self.exposure.catch_up(self._sources.text)
+        with self._lock:  # the calls of one step are looked at on threads
+            self.exposure.catch_up(self._sources.text)
         url = str(arguments.get(tool.opens, "")) if tool.opens else None
         met = url is not None and self._sources.met(url) is not None
         if finding := self._secret(arguments, met):
@@ -280,9 +294,12 @@ class Egress:
         return self._mix()
 
     def _secret(self, arguments: Mapping[str, Any], met: bool) -> Finding | None:
-        said = [text or key for key, text in leaves(arguments)]
-        joined = "".join(text for _, text in leaves(arguments))  # split over arguments
-        texts = forms(" ".join([*said, joined]))
+        told = [*leaves(arguments)]
+        said = [text for _, text in told if text]
+        names = dict.fromkeys(key for key, _ in told)
+        split = "".join(said) if len(said) > 1 else ""  # over arguments
+        whole = " ".join([*said, split, *names])
+        texts = forms(whole)
         name = self._secrets().found_in(texts)
         if name:
             return Finding("own_key", f"It would send your {name} out.", refuse=True)
@@ -293,7 +310,7 @@ class Egress:
         others = self.exposure.untrusted or self.exposure.attached
         if others and self.exposure.typed_secret(texts):
             return Finding("secret_like", "It holds something you wrote that looks like a secret.")
-        for token in suspicious(" ".join(said)):
+        for token in suspicious(" ".join([*said, *names]), texts):
             if KEY_SHAPES.search(token) or not self.exposure.met(token):
                 shown = token if len(token) <= 24 else f"{token[:20]}…"
                 return Finding("secret_like", f"It holds {shown!r}, which looks like a secret.")

@@ -8,6 +8,7 @@ something or comes from an MCP server.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -268,7 +269,7 @@ class Guard:
 
         An address that the session has not met is asked about wherever it leads.
         """
-        finding = self.egress().look(tool, arguments)
+        finding = await asyncio.to_thread(self.egress().look, tool, arguments)
         if finding is None or finding.code == "unseen_url" or tool.stays is None:
             return finding
         return None if await tool.stays(arguments) else finding

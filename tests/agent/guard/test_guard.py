@@ -55,6 +55,23 @@ def run(
     return asyncio.run(steps())
 
 
+async def test_looking_at_a_long_call_holds_nobody_up() -> None:
+    """The loop goes on with other chats while the text is decoded."""
+    act, _ = made(effect="network")
+    text, ticks = " ".join(str(n % 95 + 32) for n in range(12_000)), 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    await guard(messages=(Message("user", "Go."),)).permit(call("act", text=text), act, Memory())
+    ticking.cancel()
+    assert ticks > 20
+
+
 def test_what_a_user_answers_is_done_and_told() -> None:
     """A yes runs once, an edited call as it was edited, a no is not asked about again."""
     act, ran = made()

@@ -46,6 +46,9 @@ DRESSES: dict[str, Callable[[str], str]] = {
     "look-alikes": lambda s: s.translate(str.maketrans("aceBk", "асеВк")),
     "tags": lambda s: "".join(chr(0xE0000 + b) for b in s.encode()),
     "selectors": lambda s: "😀" + "".join(chr(0xE00F0 + b) for b in s.encode()),
+    "marked up": lambda s: "".join(f"<b>{sign}</b>" for sign in s),
+    "hex in a word": lambda s: f"id{s.encode().hex()}z",
+    "digits of others": lambda s: s.translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")),
     "tail cut": lambda s: s[: len(s) * 3 // 4],
     "head cut": lambda s: s[len(s) // 4 :],
 }
@@ -65,7 +68,7 @@ def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
 def test_a_dress_over_a_dress(names: list[str]) -> None:
     """Two encodings one over the other hide nothing either."""
     cut = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}
-    cut |= {"accents", "look-alikes", "tags", "selectors"}
+    cut |= {"accents", "look-alikes", "tags", "selectors", "hex in a word", "digits of others"}
     if names[1] in cut or names[0] in cut:
         return
     key = secrets.token_hex(16)

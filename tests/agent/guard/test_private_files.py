@@ -286,17 +286,21 @@ DRESSES: Mapping[str, Callable[[str], str]] = {
     "ligatures": lambda s: s.replace("ff", "ﬀ").replace("fi", "ﬁ"),
     "underlines": lambda s: s.replace(" ", "_"),
     "camel": lambda s: s.title().replace(" ", ""),
+    "numbered": lambda s: " ".join(f"{n}. {word}" for n, word in enumerate(s.split())),
+    "marked up": lambda s: "".join(f"<b>{sign}</b>" for sign in s),
+    "escaped": lambda s: "".join(f"\\\\u{ord(sign):04x}" if sign == " " else sign for sign in s),
     "letters": lambda s: " ".join(s),
 }
 
 
-@each_row(("kept", "sent"), itertools.product(list(DRESSES)[:-2], DRESSES))
+@each_row(("kept", "sent"), itertools.product(list(DRESSES)[:-5], DRESSES))
 def test_private_words_are_known_in_any_dress(kept: str, sent: str) -> None:
     """However a file or a query writes them, alone or spread over the arguments of a call."""
     letter, piece = DRESSES[kept](LETTER), DRESSES[sent](PIECE)
     assert known_again(letter, text=f"look up {piece}")
     assert known_again(letter, text=piece[:14], to=piece[14:28], subject=piece[28:])
     assert not known_again(letter, text=DRESSES[sent]("the tides of Lindhaug on a Thursday"))
+    assert known_again(letter, **dict.fromkeys(PIECE.split(), ""))
 
 
 @each_row(
@@ -309,6 +313,9 @@ def test_private_words_are_known_in_any_dress(kept: str, sent: str) -> None:
         ("SSN 078-05-1120", "078051120", True),
         ("Ask maud.berg@nord.example soon", "who is maud.berg@nord.example", True),
         ("Ward ticket QX-77-8812-LM, code Zx81b7Q4", "zx81b7q4", True),
+        ("Ward ticket QX-77-8812-LM", "ticket qx 77 8812 lm", True),
+        ("Call +47 2222 3333", "call ٠٠٤٧٢٢٢٢٣٣٣٣", True),
+        ("The COVID-19 figures", "covid 19 figures", False),
         ("Paid on 2024-05-12 in Bergen", "rate of the krone on 2024-05-12", False),
         ("It has 12,500,000 inhabitants", "a town of 12,500,000", False),
         ("See https://tide.example/ for more", "tide.example", False),

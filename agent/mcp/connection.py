@@ -223,7 +223,7 @@ class Connection:
             words = line(error.error.message, 2000)
             raise ToolError("mcp_error", f"{self.server.name} answered: {words}") from error
         except ValueError as error:
-            words = f"{self.server.name} gave what is no result of a tool or of a resource."
+            words = f"{self.server.name} sent an answer that breaks the protocol."
             raise ToolError("mcp_bad_answer", words, "Try something else.") from error
         except RuntimeError as error:  # the client was closed meanwhile
             raise await self._why_lost() from error

@@ -150,6 +150,8 @@ def _keyword(key: str, value: Any, depth: int) -> Any:
         return [name for name in names if isinstance(name, str)]
     if key == "enum":
         return value if isinstance(value, list) and not _hidden_in(value) else None
+    if key in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
+        raise Unusable("its schema refers to another document")
     if key in ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return value if number else None

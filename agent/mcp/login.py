@@ -317,7 +317,7 @@ class Tokens:
             what = f"The login to the MCP server {self._server.name!r} has run out."
             raise ConfigError("mcp_login", what, self._server.log_in())
         if not self.allows(url):
-            words = f"The login page has no https:// address that is open to you: {line(url, 200)}"
+            words = f"The login page is not on a public https:// address: {line(url, 200)}"
             raise ConfigError("bad_login", words, "Do not use this server.")
         self._login.begin(url)
 

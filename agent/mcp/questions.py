@@ -54,7 +54,8 @@ async def called(
             await asyncio.sleep(_PAUSE)
         update = {"input_responses": answers, "request_state": result.request_state}
         params = params.model_copy(update=update)
-    raise ToolError("mcp_bad_answer", f"{questions.server} asks without end.", "Go on without it.")
+    words = f"{questions.server} asked more than {_ROUNDS} times in one call."
+    raise ToolError("mcp_bad_answer", words, "Go on without it.")
 
 
 class Questions:

@@ -195,13 +195,13 @@ def refused(path: str, here: Folder, name: str, error: OSError, wanted: str) -> 
     if kind == "link":
         what, remedy = f"{path} is a link; links are not followed.", "Name the file itself."
         return ToolError("link_refused", what, remedy)
+    look = "list_directory shows what is there."
     if kind and kind != wanted:
-        return ToolError("wrong_kind", f"{path} is a {kind}, not a {wanted}.", "See what is there.")
+        return ToolError("wrong_kind", f"{path} is a {kind}, not a {wanted}.", look)
     if isinstance(error, FileNotFoundError):
-        look = "list_directory shows what is there."
         return ToolError("no_such_file", f"There is no {wanted} {path}.", look)
     what = f"{path} cannot be used: {error.strerror or error}."
-    return ToolError("file_refused", what, "The user has to see to it.")
+    return ToolError("file_refused", what, "The user has to let searchloop use it.")
 
 
 def mark(status: os.stat_result) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ class Tree:
             raise ToolError("closed_path", what, "File tools stay out of there.")
         if self._secret(parts, kind):
             name = "/".join(parts)
-            what = f"{name} has the name of a secret (a key, a password, an environment)."
+            what = f"{name} has the name of a secret (a key, passwords, settings with keys)."
             remedy = "Go on without it: file tools never read or change such files."
             raise ToolError("secret_file", what, remedy)
         return parts if path.isascii() else self._as_on_disk(parts)

@@ -230,7 +230,7 @@ def undo(home: Path, session: str, but_for: Container[str] = ()) -> list[str]:
     """Undoes the last turn with changes, save `but_for`; returns the paths. Raises Conflict."""
     turns = [turn for turn in _turns(folder_of(home, session)) if turn.name not in but_for]
     if not turns:
-        what = "No answer of this session that is shown changed a file."
+        what = "No answer that this chat shows has changed a file."
         raise Conflict("nothing_to_undo", what, "There is nothing to undo.")
     changes = _changes(turns[-1])
     trees = {change.root: Tree(change.root) for change in changes}

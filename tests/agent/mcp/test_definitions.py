@@ -156,6 +156,9 @@ def test_no_definition_carries_marks_of_a_chat(mark: str) -> None:
     told = f"{spec.description} {json.dumps(spec.parameters, ensure_ascii=False)}"
     assert mark not in told
     assert told.startswith("Echoes.")
+    foreign = {"properties": {"a": {"items": {"$ref": "https://elsewhere.example/schema"}}}}
+    with pytest.raises(Unusable, match="another document"):
+        plain_schema(foreign)
     hostile = {"type": "object", "properties": {f"a {mark}": {"type": "string"}}}
     with pytest.raises(Unusable):
         spec_of(Definition("echo", "", "", hostile, {}), "mcp_a_echo", "a", "exec")

@@ -244,7 +244,7 @@ def test_no_browser_is_sent_just_anywhere(tmp_path: Path) -> None:
     with site("login") as there:
         there.page = "http://login.example/authorize"
         with pytest.raises(
-            AgentError, match=r"no https:// address that is open to you: http://login.example"
+            AgentError, match=r"not on a public https:// address: http://login.example"
         ):
             logged_in(tmp_path, there)
         there.page = "file:///etc/passwd"

@@ -329,7 +329,7 @@ async def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
         own, made = settings(tmp_path / "home"), tmp_path / "ws"
         house.log.append(house.session, [("branch_chosen", {"turn": first})])
         assert undo_files(house.log, own, house.session) == ["1.txt"]
-        with pytest.raises(Conflict, match="No answer of this session"):
+        with pytest.raises(Conflict, match="No answer that this chat"):
             undo_files(house.log, own, house.session)
         assert [(made / f"{n}.txt").exists() for n in (1, 2)] == [False, True]
 

@@ -329,7 +329,7 @@ def test_a_turn_is_undone_as_a_whole(desk: Desk) -> None:
     assert desk.undo() == ["a.txt"]
     assert file.read_text() == "one\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    with pytest.raises(Conflict, match="No answer of this session"):
+    with pytest.raises(Conflict, match="No answer that this chat"):
         desk.undo()
 
 

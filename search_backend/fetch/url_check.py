@@ -82,8 +82,6 @@ _FORBIDDEN = re.compile(
     r"[\x00-\x20\x7f-\xa0\\\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff\ud800-\udfff]"
 )
 _URL = re.compile(r"(https?)://([^/?#]+)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
-# Nothing in it that two programs could read differently.
-_PLAIN_URL = re.compile(r"https?://([a-z0-9.-]+)(?:[/?#]|$)")
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -131,10 +129,6 @@ def host_of(url: str) -> str | None:
 
     None for anything but an absolute http or https address with a single reading.
     """
-    # Asked of each result of each search: most are as plain as can be.
-    usual = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
-    if usual and len(url) <= MAX_URL and (plain := _PLAIN_URL.match(url)):
-        return _plain_host(plain[1])
     try:
         _, host, _, _ = _split(url)
     except FetchRefused:

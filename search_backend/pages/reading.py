@@ -37,8 +37,9 @@ from searchloop.search_backend.types import (
 )
 
 # Another reader may succeed with these errors; no reader finds a page that does not exist.
-_WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unreadable", "too_large"})
-_KINDS = frozenset({"unsupported_type"})
+_WORTH_ANOTHER = frozenset(
+    ("timeout", "bad_response", "tls", "no_text", "unreadable", "too_large", "unsupported_type")
+)
 
 USUAL = 900.0
 _BROKEN_OFF = frozenset({"deadline", "connection", "encoding", "partial"})
@@ -223,7 +224,7 @@ def _test(rules: Rules) -> Callable[[str], bool] | None:
 def _another_may(attempt: ReaderAttempt) -> bool:
     if attempt.status in ("needs_js", "blocked"):
         return True
-    return attempt.error is not None and attempt.error.code in _WORTH_ANOTHER | _KINDS
+    return attempt.error is not None and attempt.error.code in _WORTH_ANOTHER
 
 
 _NO_TEXT = Problem("no_text", "There is no text on this page.", "Use another source.")

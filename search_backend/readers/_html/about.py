@@ -100,7 +100,7 @@ def _named(tree: LexborHTMLParser, metadata: Metadata) -> Iterator[str]:
 def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
     """The ISO date (and time) of publication."""
     for said in (metadata.meta(ABOUT["dates"]), metadata.match(_LINKED_DATA_DATE)):
-        if found := _DATE.match(said):
+        if found := _DATE.match(said.replace("/", "-")):
             return found[0]
     for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
         node = tree.css_first(query)

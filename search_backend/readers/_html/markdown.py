@@ -36,11 +36,10 @@ class _Lines:
         self._labels = labels(page.boxes)
         self._tables = Tables(page, self._places, self._labels)
         self._chosen = self._tables.completed(chosen)
-        writer = Writer(url)
         self._texts: dict[int, str] = {}
         for at in self._chosen:
             block = page.blocks[at]
-            text = writer.text(block)
+            text = _text(block, url)
             is_struck = self._places[block.box].struck >= 0 and "~~" not in text
             self._texts[at] = f"~~{text}~~" if is_struck else text
         terms = [box for box in page.boxes if box.tag == "dt"]
@@ -150,30 +149,15 @@ def _linked(words: str, target: str) -> str:
     rest = _PAIR.sub("", label) if "[" in label else label
     if "[" in rest or "]" in rest:
         label = label.replace("[", "(").replace("]", ")")
+    target = _UNSAFE.sub(lambda sign: f"%{ord(sign[0]):02X}", target)
     return f"{' ' * words[0].isspace()}[{label}]({target}){' ' * words[-1].isspace()}"
 
 
-class Writer:
-    """Writes links, seen from `url`."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._targets: dict[str, str] = {}
-
-    def text(self, block: Block) -> str:
-        """The text of a block with its links."""
-        if not block.linked:
-            return block.text
-        found = runs(block.html, [] if block.link is None else [block.link])
-        return normal(
-            "".join(_linked(bare(run), self._target(link) if link else "") for run, link in found)
-        )
-
-    def _target(self, href: str) -> str:
-        """The absolute address of a link, empty for one that leads nowhere else."""
-        target = self._targets.get(href)
-        if target is None:
-            target = absolute(href, self._url)
-            target = _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", target)
-            self._targets[href] = target
-        return target
+def _text(block: Block, url: str) -> str:
+    """The text of a block with its links, seen from `url`."""
+    if not block.linked:
+        return block.text
+    found = runs(block.html, [] if block.link is None else [block.link])
+    return normal(
+        "".join(_linked(bare(run), absolute(link, url) if link else "") for run, link in found)
+    )

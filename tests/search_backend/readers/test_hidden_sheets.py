@@ -135,6 +135,8 @@ SHEETS = [
     ("[hidden]{display:block}", f"<p hidden>{WORD}</p>", True),
     (".w{font-size:0}.w p{font-size:16px}", f"<div class=w><p>{WORD}</p></div>", True),
     (".w{font-size:0}.w p{font-size:16px}", f"<div class=w>{WORD}<p>x</p></div>", False),
+    (".w{font-size:0}.k{font-size:1em}", f"<div class=w>{K}</div>", False),
+    (".w{visibility:hidden}.k{visibility:inherit}", f"<div class=w>{K}</div>", False),
     (".w{visibility:hidden}.k{visibility:visible}", f"<div class=w>{K}</div>", True),
     ('.z{content:"}"}.k{display:none}', K, False),
     (".z{background:url(a{b)}.k{display:none}", K, False),

@@ -31,6 +31,11 @@ def of_next(shown: str, **props: object) -> str:
     return f"<div id=__next>{shown}</div><script id=__NEXT_DATA__>{data}</script>"
 
 
+def stored(script: str, text: str) -> str:
+    """A page whose script stores its text for other scripts."""
+    return f"<div id=root></div><script>{script % text}</script><script>log('a b c d e f g h i')"
+
+
 ARTICLE = {"@type": "NewsArticle", "headline": "The pier", "articleBody": LONG}
 KETTLE = {"@type": "Product", "name": "Kettle", "description": "Of steel. It holds 1.7 litres.",
           "offers": {"price": 20, "priceCurrency": "EUR"}}  # fmt: skip
@@ -52,6 +57,12 @@ KETTLE = {"@type": "Product", "name": "Kettle", "description": "Of steel. It hol
                  i18n={"a": MORE}, css="{ a b c d e f g h i }"),
          f"## Pier\n\n{LONG.strip()}\n\n1 < 2."),
         (of_next("", lines=[LONG, MORE]), f"{LONG.strip()}\n\n{MORE.strip()}"),
+        (linked("Loading", name="Soup", cookTime="PT30M", nutrition={"calories": "9 kcal"},
+                recipeIngredient=["2 onions", "1 l"], aggregateRating={"ratingValue": 4.6}),
+         "Soup\n\ncookTime: PT30M\n\n9 kcal\n\n2 onions\n\n1 l\n\nratingValue: 4.6"),
+        (stored("window.__NUXT__={a:['%s']}", MORE), MORE.strip()),
+        (stored("window.__APOLLO_STATE__ = {\"P:1\": {\"body\": \"%s\"}}", f"{LONG}é"), f"{LONG}é"),
+        (stored(r'self.__next_f.push([1,"5:[\"p\",{\"children\":\"%s\"}]"])', MORE), MORE.strip()),
     ],
 )  # fmt: skip
 def test_a_page_without_text_says_what_its_data_says(markup: str, said: str) -> None:
@@ -97,6 +108,8 @@ EXPORTS = "Bar chart: exports rose from 12 to 19 million tonnes"
         (f"<article><p>{LONG}<p>{MORE}</article><aside class=correction>{FIX}</aside>", FIX),
         (f"<article><p>{LONG}</p><figure><img src=a.png alt='{EXPORTS}'></figure><p>{MORE}</p>",
          f"\n\nImage: {EXPORTS}\n\n"),
+        (f"<article><p>{LONG}</p><figure><svg><title>Exports</title><desc>{EXPORTS}</desc></svg>"
+         f"</figure><p>{MORE}</p>", f"Image: Exports {EXPORTS}"),
         (f"<article><p>{LONG}</p><h2>Hours</h2><div hidden=until-found>Six to nine.</div><p>{MORE}",
          "## Hours\n\nSix to nine."),
         (f"<article><p>{LONG}</p><p>{MORE} It opened <time datetime=2025-05-01T10:00Z>3 days ago"

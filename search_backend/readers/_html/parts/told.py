@@ -1,7 +1,7 @@
 """The text of a page that shows none: what it tells search engines, or gives its own scripts.
 
-JSON-LD comes first, then the data of Next and Nuxt. No visitor sees either as it stands, so it is
-read only in place of an empty page.
+JSON-LD comes first, then the data of Next and Nuxt, then what a script stores for others. No
+visitor sees any of it as it stands, so it is read only in place of an empty page.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from selectolax.lexbor import LexborHTMLParser
 
 _LINKED = "script[type='application/ld+json']"
 _OF_SCRIPTS = "script#__NEXT_DATA__,script#__NUXT_DATA__,script[type='application/json']"
+# `window.__NUXT__ = {...}`, `self.__next_f.push([1, "..."])`
+_is_stored = re.compile(
+    r"(?i)\W{0,3}(?:window|self|globalThis)\W{1,3}(?:__|\w*(?:state|data))"
+).match
+_QUOTED = re.compile(r"\"((?>(?:[^\"\\]|\\.)*))\"|'((?>(?:[^'\\]|\\.)*))'|`([^`]*+)`", re.DOTALL)
 # What says something, in the order that it is written in.
 _SAYS = (
-    *("headline", "name", "description", "abstract", "articleBody", "text", "reviewBody"),
+    *("headline", "title", "name", "description", "abstract", "articleBody", "text", "reviewBody"),
+    *("brand", "recipeYield", "totalTime", "cookTime", "nutrition", "calories"),
     *("recipeIngredient", "recipeInstructions", "step", "mainEntity", "acceptedAnswer"),
-    *("suggestedAnswer", "startDate", "endDate", "location", "address", "streetAddress"),
-    *("addressLocality", "offers", "review", "hasPart", "@graph", "itemListElement", "item"),
+    *("suggestedAnswer", "startDate", "endDate", "datePosted", "hiringOrganization", "location"),
+    *("address", "streetAddress", "addressLocality", "baseSalary"),
+    *("currency", "value", "minValue", "maxValue", "unitText", "offers", "aggregateRating"),
+    *("ratingValue", "reviewCount", "review", "hasPart", "@graph", "itemListElement", "item"),
 )
+_is_number = re.compile(r"P[\dDTHMS.]+|[\d.,]+").fullmatch
 # Not of the text: words of the program, what a browser shows in its tab.
 _OTHER = re.compile(
     r"(?i)i18n|locale|translat|messages|cookie|consent|meta|seo|schema|config|query"
@@ -34,8 +43,9 @@ _SIGNS = "。！？।۔"  # of sentences in scripts that may have no blanks
 
 def told(tree: LexborHTMLParser) -> str:
     """Returns what the data of a page says, as HTML; "" if it says nothing."""
-    for query, read in ((_LINKED, _linked), (_OF_SCRIPTS, _sentences)):
-        data = (_parsed(node.text() or "") for node in tree.css(query))
+    ways = (_LINKED, _parsed, _linked), (_OF_SCRIPTS, _parsed, _sentences), ("script", str, _stored)
+    for query, parsed, read in ways:
+        data = (parsed(node.text() or "") for node in tree.css(query))
         said = dict.fromkeys(filter(None, (one.strip() for each in data for one in read(each))))
         if said:
             # Some values hold a whole page.
@@ -50,18 +60,20 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _linked(data: Any, depth: int = 0) -> Iterator[str]:
-    """Yields the texts of an object of schema.org, and of those inside it."""
+def _linked(data: Any, depth: int = 0, called: str = "text") -> Iterator[str]:
+    """Yields the texts of an object of schema.org, and of those inside it; of a number also what it
+    is called."""
     if isinstance(data, str | int | float):
-        yield str(data)
+        said = str(data)
+        yield f"{called}: {said}" if _is_number(said) else said
     elif isinstance(data, list) and depth < _DEEPEST:
         for one in data:
-            yield from _linked(one, depth + 1)
+            yield from _linked(one, depth + 1, called)
     elif isinstance(data, dict) and depth < _DEEPEST:
         if "price" in data:
             yield f"{data['price']} {data.get('priceCurrency', '')}"
         for name in _SAYS:
-            yield from _linked(data.get(name), depth + 1)
+            yield from _linked(data.get(name), depth + 1, name)
 
 
 def _sentences(data: Any) -> Iterator[str]:
@@ -76,6 +88,19 @@ def _sentences(data: Any) -> Iterator[str]:
             waiting += reversed(value)
         elif isinstance(value, str) and _is_text(value):
             yield value
+
+
+def _stored(script: str) -> Iterator[str]:
+    """Yields the sentences among the texts that a script stores, also those inside such a text."""
+    waiting = [script] if _is_stored(script) else []
+    while waiting:
+        for quoted in _QUOTED.finditer(waiting.pop()):
+            said = next(filter(None, quoted.groups()), "")
+            said = str(_parsed(f'"{said}"') or said)
+            if '":' in said or '["' in said:
+                waiting.append(said)
+            elif _is_text(said):
+                yield said
 
 
 def _is_text(value: str) -> bool:

@@ -93,10 +93,11 @@ def _write_pictures(tree: LexborHTMLParser) -> None:
 
 def _write_figures_and_dates(tree: LexborHTMLParser) -> None:
     """Writes what a figure shows, if its page says that, and the date that words stand for."""
-    for node in tree.css("figure img[alt],time[datetime]"):
+    for node in tree.css("figure img[alt],figure svg,time[datetime]"):
         attributes = node.attributes
-        said = " ".join(unescape(attributes.get("alt") or "").split())
-        if node.tag == "img":
+        drawn = " ".join(part.text() for part in node.css("title,desc"))
+        said = " ".join(unescape(attributes.get("alt") or drawn).split())
+        if node.tag != "time":
             is_listed = any(_around(node, tag) is not None for tag in ("a", "li", "td"))
             if said.count(" ") >= _LEAST_BLANKS and _TELLS.search(said) and not is_listed:
                 note = LexborHTMLParser(f'<p class="searchloop-figure">Image: {escape(said)}</p>')

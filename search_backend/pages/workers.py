@@ -24,7 +24,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import IO, Any
 
-from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE, answer_to
+from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
 from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.readers import Reader, reader_plugins
 from searchloop.search_backend.types import (
@@ -123,7 +123,7 @@ class Workers:
         Raises SearchBackendError if nobody waits for it any more.
         """
         head = {"url": url, "content_type": content_type, "charset": charset}
-        told = self._told(head, body)
+        told = self.answer(head, body)
         return failed_page(url, told) if isinstance(told, Problem) else restored(Page, told)
 
     def refresh_in(self, body: bytes, charset: str | None, header: str) -> str | None:
@@ -131,24 +131,17 @@ class Workers:
 
         Raises SearchBackendError if nobody waits for it any more.
         """
-        told = self._told({"charset": charset, "refresh": header}, body)
+        told = self.answer({"charset": charset, "refresh": header}, body)
         return None if isinstance(told, Problem) else told["refresh"]
 
     def rows(self, body: bytes, markup: Markup) -> list[dict[str, str]] | None:
         """Returns what `markup.rows_in` does. Raises EngineError if reading was given up."""
-        told = self._told({"markup": markup.as_json()}, body)
+        told = self.answer({"markup": markup.as_json()}, body)
         if isinstance(told, Problem):
             what = "Reading its answer took too long, or too much memory."
             raise EngineError("parse", what, "Use another engine.")
         rows = told["rows"]
         return rows and [{name: str(text) for name, text in row.items()} for row in rows]
-
-    def _told(self, head: dict[str, Any], body: bytes) -> dict[str, Any] | Problem:
-        if sys.executable:
-            return self.answer(head, body)
-        # Python inside another program cannot start itself.
-        told: dict[str, Any] = json.loads(json.dumps(answer_to(head, body, cut=False)))
-        return told
 
     def answer(self, head: Mapping[str, Any], body: bytes) -> dict[str, Any] | Problem:
         """Returns what a process answers, or why it did not. Raises SearchBackendError as `read`
@@ -168,7 +161,7 @@ class Workers:
     def prepare(self) -> None:
         """Starts a process if none is there, so that it is up when a page has arrived."""
         owner = CLIENT.get()
-        if sys.executable and self._turns.take(owner, 0):
+        if self._turns.take(owner, 0):
             with self._lock:
                 if not self._idle:
                     self._idle.append(self._new())

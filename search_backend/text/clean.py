@@ -103,16 +103,20 @@ _WIDE = {b"<\0?\0x\0": "utf-16le", b"\0<\0?\0x": "utf-16be"}
 _TABLES = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
 # What a text without a label may be in, by the names of chardet.
 _GUESSED = (
-    *("ibm866", "koi8-r", "koi8-u", "gb18030", "big5", "euc-jp", "cp932", "euc-kr", "cp949", "cp874"),
+    *("ibm866", "koi8-r", "koi8-u", "gb18030", "big5", "euc-jp", "euc-kr"),
+    *("cp874", "cp932", "cp949"),
     *(f"windows-{page}" for page in range(1250, 1259)),
     *(f"iso-8859-{part}" for part in (2, 5, 6, 7, 8)),
 )
 _MOST_GUESSED = 64 * 1024
 _LEAST_GUESSED = 3  # bytes beyond ASCII
-# The tables of browsers hold what these add.
+# What browsers call the tables of these names.
 _RENAMED = {
-    **{"cp874": "windows-874", "cp932": "shift_jis", "shift_jis_2004": "shift_jis"},
-    **{"cp949": "euc-kr", "big5hkscs": "big5", "euc_jis_2004": "euc-jp"},
+    "cp874": "windows-874",
+    **dict.fromkeys(("cp932", "shift_jis_2004"), "shift_jis"),
+    "cp949": "euc-kr",
+    "big5hkscs": "big5",
+    "euc_jis_2004": "euc-jp",
 }
 _ASCII = bytes(range(128))
 _JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")  # ISO-2022-JP has only bytes of ASCII

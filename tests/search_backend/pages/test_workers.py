@@ -151,7 +151,6 @@ FILES: Mapping[str, tuple[str, Callable[[], bytes], str]] = {
     "groups": ("rtf", lambda: b"{\\rtf1" + b"{" * 2_000_000, ""),
     "words": ("rtf", lambda: b"{\\rtf1 \\" + b"a" * 300_000, "ok"),
     "number": ("rtf", lambda: b"{\\rtf1 \\u" + b"9" * 3_000_000, "bad_document"),
-    "heads": ("eml", lambda: b"Subject: " + b"=?utf-8?q?a?= " * 300_000 + b"\n\nhi", ""),
     "zips": (
         "zip",
         lambda: archive({"a.zip": archive({"a.zip": b"0" * 9**7})}),

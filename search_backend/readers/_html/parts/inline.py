@@ -161,22 +161,10 @@ def _as_script(raised: re.Match[str]) -> str:
     return f"<{tag}>{raised[4]}</{tag}>"
 
 
-def _apart(text: str) -> str:
-    """With a blank around what a style puts on a line of its own, and words for screen readers."""
-    return _ON_ITS_LINE.sub(lambda own: f" {own[1]}{own[3] or ''} ", text)
-
-
-_ON_ITS_LINE = re.compile(
-    r"(<(span|[abi]|strong|em|small) [^<>]*"
-    r'(?:style="[^"]*(?:display: ?(?:block|flex|grid|table)|float: ?right)[^<>]*>'
-    r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^<>]*>'
-    r"(?=[^<]*[^\W\d_])))([^<]*+(?>(?:<(?!/?\2[ >])[^<]*+)*)</\2>)?"
-)
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^<>]*+>)(?=<[a-z]++-)")
 # Words of which one is there when there is something to change.
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
-    (("display:", "float:", "sr-only", "visually", "-reader-text"), _apart),
     (("<code",), _code),
     (('href="#',), _anchors),
     (("<img",), _images),

@@ -115,6 +115,7 @@ def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
     The letters of one word may be items of a row, too.
     """
     rows = {node.mem_id: node for node in tree.css(MORE["rows"])}
+    apart = [one for one in tree.css(MORE["read_aloud"]) if re.search(r"[^\W\d_]", one.text())]
     for place, style in cascade.styles.items():
         node, shown = cascade.nodes[place], words(style, "display")
         if not shown.isdisjoint(_ROWS_LAID):
@@ -122,6 +123,11 @@ def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
         is_line = not shown.isdisjoint(_LINES_LAID) or "right" in words(style, "float")
         if is_line and node.tag in INLINE:
             node.attrs["style"] = f"{node.attributes.get('style') or ''};display:block"
+            apart.append(node)
+    for node in apart:
+        if all(_around(node, tag) is None for tag in ("pre", "code")):
+            node.insert_before(" ")
+            node.insert_after(" ")
     for row in rows.values():
         before = ""
         for item in [*row.iter(include_text=True)]:

@@ -40,7 +40,7 @@ _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
 # In these such an element belongs to the text: a question to open, who said what is quoted.
 _WITH_PARTS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "blockquote"))
 _NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
-_COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
+_COOKIES = NAMES["cookies"]
 _BANNERS = NAMES["banners"]
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 # All that some pages say until their scripts have run.
@@ -128,7 +128,7 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
     # What holds a title, a main part or most words is no banner, whatever it is called.
     starts = [box.parent for box in boxes if box.tag in ("h1", "main", "article")]
     heads = within(page, [float(boxes[block.box].tag == "th") for block in page.blocks])
-    if is_short:
+    if is_short and not starts:
         words = within(page, [block.words * (1 - block.linked) for block in page.blocks])
         starts += [at for at, box in enumerate(boxes) if 2 * words[at] > words[0]]
     around = {-1}

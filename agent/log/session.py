@@ -167,6 +167,7 @@ class Turns:
         self._parents: dict[int, int] = {}
         self._children: dict[int, list[int]] = {}
         self._chosen: dict[int, int] = {}
+        self._end = 0  # the last turn that is chosen
         self.removed: set[int] = set()
 
     @classmethod
@@ -196,6 +197,12 @@ class Turns:
             path.append(turn)
         return [turn for turn in reversed(path) if turn not in self.removed]
 
+    def parent(self, turn: int) -> int:
+        """Returns the turn right before this one, 0 for none."""
+        while (turn := self._parents[turn]) in self.removed:
+            pass
+        return turn
+
     def _path(self) -> list[int]:
         path: list[int] = []
         turn = 0
@@ -204,17 +211,19 @@ class Turns:
         return path
 
     def _ask(self, turn: int, replaces: int | None) -> None:
-        parent = self._parents.get(replaces or 0)
-        if parent is None:
-            parent = next(reversed(self._path()), 0)
-        self._parents[turn] = parent
+        beside = self._parents.get(replaces or 0)
+        parent = self._parents[turn] = self._end if beside is None else beside
         self._children.setdefault(parent, []).append(turn)
-        self._show(turn)
+        if beside is None:  # what is before it is chosen already
+            self._chosen[parent] = self._end = turn
+        else:
+            self._show(turn)
 
     def _change(self, kind: str, turn: int) -> None:
         if kind == "turn_removed":
             self.removed.add(turn)
             self._show_sibling(turn)
+            self._end = next(reversed(self._path()), 0)
         else:
             if kind == "turn_restored":
                 self.removed.discard(turn)
@@ -225,6 +234,7 @@ class Turns:
         while turn:
             self._chosen[self._parents[turn]] = turn
             turn = self._parents[turn]
+        self._end = next(reversed(self._path()), 0)
 
     def _show_sibling(self, turn: int) -> None:
         parent = self._parents[turn]

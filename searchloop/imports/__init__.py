@@ -13,12 +13,14 @@ import hashlib
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from searchloop.agent.log import Event, EventLog
 from searchloop.agent.log.session import Session
+from searchloop.agent.types import Usage
+from searchloop.imports.chats import Said
 from searchloop.imports.parsing import parsed
 from searchloop.imports.reading import chats_in
 
@@ -82,7 +84,7 @@ def import_chats(
 
 def _bring(chat: Mapping[str, Any], log: EventLog, model: str, report: Report) -> None:
     report.origins[chat["origin"]] += 1
-    events = [Event.of(n, *event) for n, event in enumerate(chat["events"], 1)]
+    events = list(_events(chat["events"]))
     asked = sum(event.type == "user_message" for event in events)
     if not asked:
         report.empty += 1
@@ -104,3 +106,16 @@ def _bring(chat: Mapping[str, Any], log: EventLog, model: str, report: Report) -
     done = log.add_session(session, events, files, spare)
     report.brought += done
     report.known += not done
+
+
+def _events(told: Iterable[Said]) -> Iterator[Event]:
+    """Yields the events of a chat; what a message says stands in the end of its run, too."""
+    nothing: dict[str, Any] = {"answer": "", "citations": [], "sources": []}
+    usage, said = {"usage": Usage().as_dict()}, nothing
+    for n, (kind, data, at) in enumerate(told, 1):
+        if kind == "message":
+            said = {"answer": data["text"]} | {k: data[k] for k in ("citations", "sources")}
+            data = data | usage
+        elif kind == "run_finished":
+            data, said = data | said | usage, nothing
+        yield Event.of(n, kind, data, at)

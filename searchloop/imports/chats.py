@@ -12,22 +12,21 @@ import re
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from searchloop.agent.log.events import citation_data, source_data
-from searchloop.agent.log.session import Event
 from searchloop.agent.text import well_formed
-from searchloop.agent.types import Citation, Mark, Source, Usage
+from searchloop.agent.types import Citation, Mark, Source
 from searchloop.agent.types.attachments import Attachment
 from searchloop.analysis.characters import visible
 
-MOST_NODES = 20_000  # messages of one chat
 _TITLE = 200  # characters
 _WITHIN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 Page = tuple[str, str]  # address and title of a source
+Said = tuple[str, dict[str, Any], float]  # the type of an event, its data, its time
 
 
 @dataclass(slots=True)
@@ -61,11 +60,9 @@ class ImportedChat:
     files: Sequence[tuple[str, bytes, str]] = ()  # digest, content, texts of the pages as JSON
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns what is stored of it, as JSON. Raises ValueError."""
-        if len(self.nodes) > MOST_NODES:
-            raise ValueError("it has too many messages")
+        """Returns what is stored of it, as JSON."""
         events = _Writer(self).events()
-        updated = self.updated or max((e.at for e in events), default=0.0) or time.time()
+        updated = self.updated or max((at for *_, at in events), default=0.0) or time.time()
         flags = {"pinned": self.pinned, "archived": self.archived}
         files = [(digest, b64encode(data).decode(), texts) for digest, data, texts in self.files]
         return {
@@ -75,7 +72,7 @@ class ImportedChat:
             "created": min(self.created or updated, updated),
             "updated": updated,
             "settings": {"imported": self.origin, **{k: True for k, v in flags.items() if v}},
-            "events": [(event.type, event.data, event.at) for event in events],
+            "events": events,
             "files": files,
         }
 
@@ -128,7 +125,7 @@ class _Writer:
 
     def __init__(self, chat: ImportedChat) -> None:
         self._chat = chat
-        self._events: list[Event] = []
+        self._events: list[Said] = []
         self._first: dict[int, int] = {}  # of each turn, the first that follows it
         self._end = 0  # the last turn of the branch on show
         self._at = chat.created or chat.updated or time.time()
@@ -139,7 +136,7 @@ class _Writer:
             parent = node.parent if node.parent in chat.nodes else None
             self._children.setdefault(parent, []).append(node)
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[Said]:
         """Writes all turns, depth first, and shows the branch that was on show."""
         on_show, shown = self._on_show(), 0
         # What a circle of parents keeps from every root comes last.
@@ -206,18 +203,17 @@ class _Writer:
         run = f"imported-{number}"
         started = {"run_id": run, "model": model, "mode": "ask", "imported": True}
         self._add("run_started", {**started, "search": path, "search_path": path})
-        known = {"citations": citations, "sources": sources, "usage": Usage().as_dict()}
         if nodes:
             thinking = "\n\n".join(node.thinking for node in nodes if node.thinking)
-            said = {"text": text, "thinking": thinking, "tool_calls": [], **known}
+            said = {"text": text, "thinking": thinking, "tool_calls": [], "sources": sources}
             step = {"step": 1, "stop_reason": "stop", "details": {"imported": True}}
             self._at = next((node.at for node in reversed(nodes) if node.at), self._at)
-            self._add("message", said | step)
+            self._add("message", {**said, **step, "citations": citations})
         else:
             told = {"code": "no_answer", "message": "The file holds no answer to this question."}
             self._add("notice", told)
-        ended = {"run_id": run, "reason": "stop" if nodes else "incomplete", "answer": text}
-        self._add("run_finished", {**ended, **known, "search_path": path, "model": model})
+        ended = {"run_id": run, "reason": "stop" if nodes else "incomplete", "model": model}
+        self._add("run_finished", {**ended, "search_path": path})  # with what its message says
 
     def _written(self, nodes: Sequence[Node]) -> tuple[str, list[Any], list[Any]]:
         """Returns the answer with our numbers in it, its citations, and its sources, as JSON."""
@@ -256,8 +252,15 @@ class _Writer:
         return replace(file, n=numbers[0] or 0 if numbers else 0).as_dict()
 
     def _add(self, kind: str, data: dict[str, Any]) -> int:
-        self._events.append(Event.of(len(self._events) + 1, kind, data, self._at))
+        self._events.append((kind, data, self._at))
         return len(self._events)
+
+
+def attach(node: Node, names: Iterable[object], unknown: Unknown) -> None:
+    """Names the files of a message that are not in the export, in its text."""
+    if told := [clean(name)[:200] or "file" for name in names]:
+        unknown["files"] += len(told)
+        node.parts.append(f"\n\n[Attached: {', '.join(told)}]")
 
 
 def dicts(value: object) -> Iterator[dict[str, Any]]:

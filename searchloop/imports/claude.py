@@ -15,7 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, dicts, moment, page
+from searchloop.imports.chats import (
+    ImportedChat,
+    Node,
+    Page,
+    Unknown,
+    attach,
+    clean,
+    dicts,
+    moment,
+    page,
+)
 
 ORIGIN = "Claude"
 _ROLES = {"human": "user", "assistant": "assistant"}
@@ -53,10 +63,7 @@ def _node(given: Mapping[str, Any], last: str | None, number: int, unknown: Unkn
     node.pages = list(titles.items())
     for each in dicts(given.get("attachments")):
         node.parts.append(_attached(each))
-    names = [clean(each.get("file_name"))[:200] for each in dicts(given.get("files"))]
-    if names:
-        unknown["files"] += len(names)
-        node.parts.append(f"\n\n[Attached: {', '.join(names)}]")
+    attach(node, (each.get("file_name") for each in dicts(given.get("files"))), unknown)
     return node
 
 

@@ -14,7 +14,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, dicts, moment, page
+from searchloop.imports.chats import (
+    ImportedChat,
+    Node,
+    Page,
+    Unknown,
+    attach,
+    clean,
+    dicts,
+    moment,
+    page,
+)
 
 ORIGIN = "Open WebUI"
 _MARK = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3}){0,9})\](?!\()", re.ASCII)
@@ -67,11 +77,7 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
         node.pages = [each for each in pages if each[0]]
     else:
         node.parts = [text]
-    names = [clean(f.get("name") or f.get("id"))[:200] for f in dicts(given.get("files"))]
-    names = [each for each in names if each] or (["file"] if given.get("files") else [])
-    if names:
-        unknown["files"] += len(names)
-        node.parts.append(f"\n\n[Attached: {', '.join(names)}]")
+    attach(node, (f.get("name") or f.get("id") for f in dicts(given.get("files"))), unknown)
     return node
 
 

@@ -4,8 +4,8 @@
       events: [{seq, type, at, ...}], files: [{digest, data (base64), pages}]}, ...]
 
 A file may have been written by anybody. Questions, answers, files and the pages that answers name
-are read. Everything else stays behind: verdicts, tool results, counts, modes, folders, approvals. A
-copy with these is `searchloop sessions backup`.
+are written and read. Everything else stays behind: verdicts, tool results, counts, modes, folders,
+approvals. A copy with these is `searchloop sessions backup`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import Event, EventLog
-from searchloop.agent.log.events import DELTAS
 from searchloop.agent.log.session import BRANCHING, Session, Turns
 from searchloop.agent.run.question.files import MOST_FILES, NewFile, checked_file
 from searchloop.agent.text import plain
@@ -30,7 +29,7 @@ from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, d
 
 ORIGIN = "searchloop"
 _MARK = "searchloop_chat"
-_BEHIND = DELTAS | {"exchange", "approval_requested", "approval_decided", "tool_started"}
+_KEPT = ("text", "thinking", "answer", "model", "turn", "replaces", "attachments")
 _SAID = {"user_message", "message", "run_finished"}
 # They say how an answer came about. The report counts what is neither here nor among these.
 _SILENT = {"run_started", "search_started", "search_finished", "page_opened", "notice", "title"}
@@ -42,9 +41,16 @@ def written(log: EventLog, session: Session) -> bytes:
     """Returns one chat as a line of JSON."""
     events, digests = list[dict[str, Any]](), dict[str, None]()
     for event in log.read(session.id):
-        if event.type in _BEHIND:
+        if event.type not in _SAID | BRANCHING:
             continue
-        data: dict[str, Any] = {k: v for k, v in event.data.items() if k != "provider_data"}
+        given: Mapping[str, Any] = event.data
+        data: dict[str, Any] = {k: given[k] for k in _KEPT if given.get(k)}
+        cited, sources = given.get("citations", ()), given.get("sources", ())
+        known = {each["url"] for each in cited}
+        lists = {"citations": cited, "sources": [s for s in sources if s["url"] not in known]}
+        data |= {k: [_short(each) for each in its] for k, its in lists.items() if its}
+        if "answer" in data and events and events[-1]["type"] == "message":  # it says the same
+            data = {**data, "thinking": events.pop().get("thinking", "")}
         events.append({**data, "seq": event.seq, "type": event.type, "at": event.at})
         digests |= dict.fromkeys(each["digest"] for each in data.get("attachments", ()))
     files = []
@@ -53,9 +59,14 @@ def written(log: EventLog, session: Session) -> bytes:
         pages = log.attachments.texts(session.id, digest)
         encoded = base64.b64encode(data_of).decode()
         files.append({"digest": digest, "data": encoded, "pages": pages})
-    told = {k: v for k, v in session.as_dict().items() if k not in ("workspace", "running")}
+    told = {k: getattr(session, k) for k in ("id", "title", "created", "updated")}
+    told["settings"] = {k: True for k in ("pinned", "archived") if session.settings.get(k)}
     chat = {_MARK: 1, "session": told, "events": events, "files": files}
     return json.dumps(plain(chat), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _short(source: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: source[k] for k in ("url", "title", "spans") if source.get(k)}
 
 
 def everything(log: EventLog) -> Iterator[bytes]:
@@ -84,17 +95,18 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
     for event in events:
         data, at = event.data, event.at
         if event.type == "user_message":
-            before = tree.before(event.seq)
-            question = Node(f"{event.seq}", f"{before[-1]} answer" if before else None, "user")
+            before = tree.parent(event.seq)
+            question = Node(f"{event.seq}", f"{before} answer" if before else None, "user")
             question.parts, question.at = [clean(data.get("text"))], at
             question.attachments = list(_attached(data, files, unknown))
             answer = Node(f"{event.seq} answer", question.id)
             if event.seq not in tree.removed:
                 nodes |= {question.id: question, answer.id: answer}
-        elif text := clean(data.get("text" if event.type == "message" else "answer")):
+            continue
+        answer.thinking = clean(data.get("thinking")) or answer.thinking
+        if text := clean(data.get("text" if event.type == "message" else "answer")):
             answer.role, answer.at = "assistant", at
             answer.model = clean(data.get("model"))[:100]
-            answer.thinking = clean(data.get("thinking")) or answer.thinking
             answer.parts = list(_cited(text, data.get("citations")))
             answer.pages = list(filter(None, map(_page, dicts(data.get("sources")))))
     shown, attached = tree.shown(), [a.digest for n in nodes.values() for a in n.attachments]

@@ -7,19 +7,20 @@ these chats, and an answer {found: [{chat | fault, left_out}, ...]}.
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import pkgutil
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.text import is_shallow
 from searchloop.imports.chats import not_read
 
-MOST_VALUES = 500_000  # of one chat; each takes up to 200 bytes of memory
-_DEEPEST = 200  # levels of JSON
+MOST_VALUES = 1_000_000  # of one chat; each takes up to 200 bytes of memory
+_DEEPEST = 2_000  # levels of JSON; messages of LibreChat lie in each other, two levels apart
 LARGER = 6  # a chat may have 32 MiB, and this many times the memory of a page
 _NO_FORMATS = {"chats", "parsing", "reading", "worker"}
 
@@ -27,9 +28,13 @@ _NO_FORMATS = {"chats", "parsing", "reading", "worker"}
 def answer_to(head: Mapping[str, Any], body: bytes, cut: bool) -> dict[str, Any]:
     """Returns what is in each of the chats of a body."""
     found, at = list[dict[str, Any]](), 0
-    for number, size in head["sizes"]:
-        found += _found(number, body[at : at + size])
-        at += size
+    gc.disable()  # nothing is garbage before the answer is whole, so none is looked for
+    try:
+        for number, size in head["sizes"]:
+            found += _found(number, body[at : at + size])
+            at += size
+    finally:
+        gc.enable()
     return {"found": found}
 
 
@@ -39,14 +44,17 @@ def _found(number: int, raw: bytes) -> Iterator[dict[str, Any]]:
         return
     text = raw.decode("utf-8", "replace")
     lost = text.count("\ufffd") - raw.count("\ufffd".encode())
+    del raw  # of a large chat each copy counts
+    usual = sys.getrecursionlimit()
     try:
+        sys.setrecursionlimit(max(usual, _DEEPEST))
         value = json.loads(text)
-        shallow = is_shallow(value, _DEEPEST)
+        del text
     except (ValueError, RecursionError):
-        shallow = False
-    if not shallow:
         yield {"fault": f"Chat {number:,} is damaged."}
         return
+    finally:
+        sys.setrecursionlimit(usual)
     inner = value.get("conversations", value.get("chats"))
     items = [e for e in inner if isinstance(e, dict)] if isinstance(inner, list) else [value]
     for item in items:

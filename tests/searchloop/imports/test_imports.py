@@ -20,14 +20,17 @@ from searchloop.agent.guard.egress import Exposure
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
 from searchloop.agent.log.contract import AttachedFile
-from searchloop.agent.log.events import messages_from
+from searchloop.agent.log.events import Event, messages_from
+from searchloop.agent.log.session import Turns
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types.attachments import Attachment
 from searchloop.imports import Report, import_chats
-from searchloop.imports.own import everything
-from searchloop.imports.reading import Fault, split
+from searchloop.imports.own import everything, written
+from searchloop.imports.reading import MOST_CHAT, Fault, split
+from searchloop.imports.worker import MOST_VALUES
 from searchloop.render.export import EXPORTS, turns
 from tests.attached import png
+from tests.growth import check_growth
 
 MARK = "\ue200cite\ue202turn0search1\ue201"
 WEB = {"title": "The moon", "url": "https://moon.example/a"}
@@ -124,6 +127,38 @@ WEBUI = webui(
     {"source": {"name": "a.pdf"}, "metadata": [{"source": "a.pdf"}]},
     {"source": {"name": "w"}, "metadata": [{"source": "https://b.example/x"}]},
 )
+
+
+ROOT = "00000000-0000-0000-0000-000000000000"
+
+
+def libre(name: str, parent: str, minute: int, text: str, *children: Any, **more: Any) -> Any:
+    """A message of LibreChat; questions have odd names."""
+    known = {"messageId": name, "parentMessageId": parent, "isCreatedByUser": int(name) % 2 > 0}
+    at = {"createdAt": f"2024-04-09T14:{minute:02}:05.230Z", "children": list(children)}
+    return {**known, **at, "text": text, **more}
+
+
+def librechat(*messages: Any, nested: bool) -> dict[str, Any]:
+    """A chat of LibreChat."""
+    known = {"conversationId": "l-1", "title": "Tides", "exportAt": "16:33:32 GMT+0200"}
+    return {**known, "messagesTree" if nested else "messages": list(messages)}
+
+
+MARKED = [
+    {"type": "think", "think": "Tides, hm."},
+    {"type": "tool_call", "tool_call": {"name": "web_search", "args": "{}"}},
+    {"type": "tool_call", "tool_call": {"name": "draw", "args": "{}"}},
+    {"type": "text", "text": "At six \ue202turn0search1. At noon\\ue202turn0news0."},
+    {
+        "type": "text",
+        "text": {"value": "Both \ue200\ue202turn0search1\ue202turn0news0\ue201; \ue202turn7ref0."},
+    },
+]
+FOUND = {
+    "organic": [{"link": "file:///x"}, {"link": "https://ebb.example/", "title": "Ebb"}],
+    "topStories": [{"link": "https://news.example/", "title": "News"}],
+}
 
 
 @pytest.fixture
@@ -232,6 +267,46 @@ def test_open_webui_keeps_marks_models_and_pins(log: EventLog, tmp_path: Path) -
     assert turn.answer == "Ten grams [1], or five [9]."
     assert [c["url"] for c in turn.citations] == ["https://b.example/x"]
     assert turn.note.startswith("qwen3:8b")
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_librechat_keeps_branches_thoughts_and_marks(
+    log: EventLog, tmp_path: Path, nested: bool
+) -> None:
+    """As a tree or a list; a mark that names no page goes, and the newest branch is on show."""
+    searched = [{"type": "web_search", "web_search": {"turn": 0, **FOUND}}]
+    more = {"content": MARKED, "attachments": searched, "model": "gpt-5"}
+    asked = libre("3", "2", 2, "And?", files=[{"filename": "a.pdf"}])
+    old, new = libre("4", "3", 9, "Later."), libre("6", "3", 4, "Sooner.")
+    if nested:
+        answer = libre("2", "1", 1, "", {**asked, "children": [old, new]}, **more)
+        chat = librechat(libre("1", ROOT, 0, "When?", answer), nested=True)
+    else:
+        first = libre("1", ROOT, 0, "When?"), libre("2", "1", 1, "", **more)
+        chat = librechat(*first, asked, old, new, nested=False)
+    report = brought(log, tmp_path, chat)
+    [session] = log.sessions()
+    one, two = turns(log.read(session.id))
+    assert one.answer == "At six [1]. At noon[2].\n\nBoth [1][2];."
+    assert [c["url"] for c in one.citations] == ["https://ebb.example/", "https://news.example/"]
+    assert one.note.startswith("gpt-5")
+    assert (two.question, two.answer) == ("And?\n\n[Attached: a.pdf]", "Later.")
+    assert (session.title, session.messages) == ("Tides", 3)
+    assert session.created == 1_712_671_205.23
+    [thought] = [e for e in log.read(session.id) if e.data.get("thinking")]
+    assert thought.data["thinking"] == "Tides, hm."
+    assert report.left_out == {"draw": 1, "files": 1}
+
+
+def test_a_long_chat_of_librechat_lies_deep(log: EventLog, tmp_path: Path) -> None:
+    """Each message lies in the one before it."""
+    last, wrote = '{"messageId": "m900", "text": "."}', json.dumps
+    for n in range(899, 0, -1):
+        about = f'{{"messageId": "m{n}", "isCreatedByUser": {wrote(n % 2 > 0)}, "text": "."'
+        last = f'{about}, "children": [{last}]}}'
+    chat = f'{{"conversationId": "l", "messagesTree": [{last}]}}'
+    assert brought(log, tmp_path, chat.encode()).brought == 1
+    assert log.sessions()[0].messages == 450
 
 
 def test_a_circle_of_parents_loses_nothing(log: EventLog, tmp_path: Path) -> None:
@@ -388,9 +463,9 @@ def test_of_a_cut_file_the_whole_chats_come(log: EventLog, tmp_path: Path, share
 
 def test_a_chat_of_too_many_values_is_not_parsed(log: EventLog, tmp_path: Path) -> None:
     """A small ZIP may hold millions of them, each of which would take memory."""
-    bomb = b'[{"mapping": {"x": [' + b"{}," * 500_000 + b"{}]}}]"
+    bomb = b'[{"mapping": {"x": [' + b"{}," * MOST_VALUES + b"{}]}}]"
     data = zipped(conversations__json=bomb)
-    assert len(data) < 10_000
+    assert len(data) < 20_000
     report = brought(log, tmp_path, data)
     assert report.problems == ["Chat 1 holds too many values."]
 
@@ -445,7 +520,9 @@ def test_a_damaged_chat_does_not_take_the_others_along(log: EventLog, tmp_path: 
     report = brought(log, tmp_path, data)
     assert (report.brought, report.refused) == (2, 2)
     assert report.problems[0] == "Chat 2 is damaged."
-    assert "none of these: ChatGPT, Claude, Open WebUI, searchloop." in report.problems[1]
+    assert (
+        "none of these: ChatGPT, Claude, LibreChat, Open WebUI" in report.problems[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -569,6 +646,36 @@ def test_everything_exported_comes_back_as_it_was(log: EventLog, tmp_path: Path)
     assert b"".join(everything(other)).count(b"searchloop_chat") == 4
     assert check(other.where) == []
     other.close()
+
+
+def test_a_chat_of_19_000_turns_can_come_back(log: EventLog, tmp_path: Path) -> None:
+    """Each with three citations and five sources: what is written of a turn keeps to the limits."""
+    pages = [{"url": f"https://s{n}.example/page", "title": f"Page {n}", "n": n} for n in range(6)]
+    cited = [{**page, "spans": [[n, n + 3]], "marks": []} for n, page in enumerate(pages[:3])]
+    said = {"text": "So it is. " * 60, "citations": cited, "sources": pages, "thinking": "Hm."}
+    ended = {"answer": said["text"], "citations": cited, "sources": pages, "reason": "stop"}
+    turn = [("user_message", {"text": "Why?"}), ("message", said), ("run_finished", ended)]
+    sizes = []
+    for times in (10, 110):
+        session = log.create_session(model="m:x")
+        log.append(session.id, turn * times)
+        whole = written(log, log.session(session.id))
+        sizes.append((len(whole), sum(map(whole.count, (b"{", b"[", b",")))))
+    size, values = ((long - short) / 100 for short, long in zip(*sizes, strict=True))
+    assert (19_000 * size < MOST_CHAT, 19_000 * values < MOST_VALUES) == (True, True)
+    other = EventLog(tmp_path / "other.db")
+    again = brought(other, tmp_path, b"[" + whole + b"]")
+    assert (again.brought, again.left_out, other.sessions()[0].messages) == (1, {}, 110)
+    other.close()
+
+
+def test_a_long_chat_is_read_in_time() -> None:
+    """Twice as many turns take twice the time."""
+
+    def events(text: str) -> Turns:
+        return Turns.of(Event(n, "user_message", {"text": ""}, 0.0) for n in range(1, len(text)))
+
+    check_growth(events, "x" * 8000)
 
 
 def test_a_forged_export_grants_nothing(log: EventLog, tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ MARKED = [
     {"type": "text", "text": "At six \ue202turn0search1. At noon\\ue202turn0news0."},
     {
         "type": "text",
-        "text": {"value": "Both \ue200\ue202turn0search1\ue202turn0news0\ue201; \ue202turn7ref0."},
+        "text": {"value": "Both \ue200\ue202turn0search1\ue202turn0news0\ue201\ue202turn7ref0."},
     },
 ]
 FOUND = {
@@ -287,7 +287,7 @@ def test_librechat_keeps_branches_thoughts_and_marks(
     report = brought(log, tmp_path, chat)
     [session] = log.sessions()
     one, two = turns(log.read(session.id))
-    assert one.answer == "At six [1]. At noon[2].\n\nBoth [1][2];."
+    assert one.answer == "At six [1]. At noon[2].\n\nBoth [1][2]."
     assert [c["url"] for c in one.citations] == ["https://ebb.example/", "https://news.example/"]
     assert one.note.startswith("gpt-5")
     assert (two.question, two.answer) == ("And?\n\n[Attached: a.pdf]", "Later.")
@@ -520,9 +520,7 @@ def test_a_damaged_chat_does_not_take_the_others_along(log: EventLog, tmp_path: 
     report = brought(log, tmp_path, data)
     assert (report.brought, report.refused) == (2, 2)
     assert report.problems[0] == "Chat 2 is damaged."
-    assert (
-        "none of these: ChatGPT, Claude, LibreChat, Open WebUI" in report.problems[1]
-    )
+    assert "none of these: ChatGPT, Claude, LibreChat, Open WebUI" in report.problems[1]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ with Agent() as agent:
 The public names load on first use, so that `import searchloop` costs nothing.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as in `typing`, which takes longer than all of this
 if TYPE_CHECKING:  # the one list of public names, which `_homes` reads too
     from searchloop.agent import __version__ as __version__
     from searchloop.agent.bare_agent import Usual as Usual
@@ -113,12 +112,13 @@ if TYPE_CHECKING:  # the one list of public names, which `_homes` reads too
     from searchloop.streams import Stream as Stream
 else:
     import functools
-    import re
     from importlib import import_module
 
     @functools.cache
     def _homes():
         """Returns the module of each public name, and its name there."""
+        import re
+
         source = __loader__.get_source(__name__)
         found = re.findall(r"^    from (\S+) import (\w+) as (\w+)$", source, re.MULTILINE)
         return {name: (module, inner) for module, inner, name in found}

@@ -43,7 +43,7 @@ MOMENTS = {
     "an audit reads": Moment(
         "audit report.md", asked="/api/open-page", left="this is the part that was done"
     ),
-    "setup asks": Moment("setup", shown="(Enter = go on) "),
+    "setup asks": Moment("setup --engine brave", shown="Enter = as it is"),
     "an MCP server starts": Moment("mcp test mute", made="up"),
     "a doctor looks": Moment("doctor", asked="/api/tags"),
 }

@@ -136,21 +136,20 @@ def long_session(
     """A session of many turns, as a log holds it."""
     log = EventLog(home / "sessions.sqlite3")
     chat = log.create_session(model=model).id
+    events: list[tuple[str, dict[str, Any]]] = []
     for n in range(turns):
         run = {"run_id": str(n), "model": model, "mode": "ask", "search": "off"}
         text = f"Answer {n}. {said}"
         lists: dict[str, Any] = {"citations": [], "sources": [], "usage": {}}
         message = {"text": text, "thinking": "", "tool_calls": [], "step": 1, **lists}
         ended = {**run, "reason": "stop", "answer": text, "search_path": "off", **lists}
-        log.append(
-            chat,
-            [
-                ("user_message", {"text": f"Question {n}"}),
-                ("run_started", {**run, "search_path": "off"}),
-                ("message", message),
-                ("run_finished", ended),
-            ],
-        )
+        events += [
+            ("user_message", {"text": f"Question {n}"}),
+            ("run_started", {**run, "search_path": "off"}),
+            ("message", message),
+            ("run_finished", ended),
+        ]
+    log.append(chat, events)
     log.close()
     return chat
 

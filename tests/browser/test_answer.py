@@ -204,19 +204,19 @@ TOLD: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...], tuple[str
 }
 
 
-@pytest.mark.parametrize("case", TOLD)
-def test_what_was_recorded_is_told_whatever_is_set_now(page: Page, house: House, case: str) -> None:
+def test_what_was_recorded_is_told_whatever_is_set_now(page: Page, house: House) -> None:
     """Where the model was, what it thought at what cost, its speed, the way of its calls and a year
     of its own; of an imported answer nothing is claimed."""
-    run, end, said, unsaid = TOLD[case]
-    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "off", **end}
-    started = {"run_id": "r", **LUNA, **run}
-    events = [("user_message", {"text": "Tides?"}), ("run_started", started)]
-    events += [("search_started", YEARS), FOUND]
-    open_chat(page, house, house.chat(*events, ("run_finished", ended), model=LUNA["model"]))
-    last_turn(page).locator(".activity > summary").click()
-    told = last_turn(page).locator(".activity")
-    for words in said:
-        expect(told).to_contain_text(words)
-    for words in unsaid:
-        expect(told).not_to_contain_text(words)
+    for case, (run, end, said, unsaid) in TOLD.items():
+        ended = {"run_id": "r", "reason": "stop", "answer": case, "search_path": "off", **end}
+        started = {"run_id": "r", **LUNA, **run}
+        events = [("user_message", {"text": "Tides?"}), ("run_started", started)]
+        events += [("search_started", YEARS), FOUND]
+        open_chat(page, house, house.chat(*events, ("run_finished", ended), model=LUNA["model"]))
+        expect(last_turn(page).locator(".answer")).to_have_text(case)
+        last_turn(page).locator(".activity > summary").click()
+        told = last_turn(page).locator(".activity")
+        for words in said:
+            expect(told).to_contain_text(words)
+        for words in unsaid:
+            expect(told).not_to_contain_text(words)

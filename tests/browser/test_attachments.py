@@ -6,7 +6,6 @@ import base64
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -71,17 +70,21 @@ def images_of(ollama: LedOllama) -> list[list[bytes]]:
     return [[base64.b64decode(image) for image in m.get("images", ())] for m in asked]
 
 
-@pytest.mark.parametrize("way", [choose, "paste", "drop"], ids=["choose", "paste", "drop"])
-def test_a_picture_goes_along(page: Page, ollama: LedOllama, way: Any) -> None:
-    """With a thumbnail and its size; the model gets its bytes, the question shows it, and takes it
-    along when it is edited."""
+def test_a_picture_goes_along(page: Page, ollama: LedOllama) -> None:
+    """Chosen, pasted or dropped, with a thumbnail and its size; the model gets its bytes, the
+    question shows it, and takes it along when it is edited."""
     ollama.script = lambda messages: ["A dial."]
     file = ("dial.png", "image/png", png(40, 30))
-    way(page, file) if callable(way) else put(page, way, *file)
-    expect(shelf(page)).to_have_text("dial.png1 kB")
-    expect(shelf(page).locator("img")).to_have_js_property("naturalWidth", 40)
-    expect(page.locator("#switch-state")).to_contain_text("The file stays on this computer.")
-    expect(page.locator("#announcer")).to_contain_text("dial.png is attached: 1 kB")
+    for way in ("paste", "drop", "choose"):
+        choose(page, file) if way == "choose" else put(page, way, *file)
+        expect(shelf(page)).to_have_text("dial.png1 kB")
+        expect(shelf(page).locator("img")).to_have_js_property("naturalWidth", 40)
+        expect(page.locator("#switch-state")).to_contain_text("The file stays on this computer.")
+        expect(page.locator("#announcer")).to_contain_text("dial.png is attached: 1 kB")
+        if way != "choose":
+            page.get_by_role("button", name="Leave dial.png out").click()
+            expect(page.locator("#shelf")).to_be_hidden()
+            page.locator("#announcer").evaluate("node => node.replaceChildren()")
     shown = asked(page, "What is it?").locator(".bubble img")
     expect(shown).to_have_attribute("alt", "dial.png")
     expect(shown).to_have_js_property("naturalWidth", 40)

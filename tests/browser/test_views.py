@@ -21,7 +21,7 @@ from tests.browser.views import WALKS, settings, shut
 
 pytestmark = pytest.mark.integration
 THEMES = ("light", "dark")
-SIZES = {"desktop": ((1600, 1000), (768, 1024), (390, 844), (320, 640), (1280, 800))}
+SIZES = {"desktop": ((768, 1024), (320, 640), (1280, 800))}
 SIZES["phone"] = ((320, 640), (390, 844))
 # Every walk in one size; the other one finds little more and takes as long: torture.
 BOTH = [

@@ -9,7 +9,7 @@ import { turnLater } from "./turn.js";
 const NEWS = ["run_finished", "approval_requested"]; // what is told where nobody looks
 const SETTLED = 500; // milliseconds without news after which a chat has come in
 const AT_ONCE = 8; // turns at the end that are drawn as soon as they are there
-const SLICE = 12; // milliseconds in one go for the others
+const SLICE = 40; // milliseconds in one go for the others
 const REST = 4; // times as long as a look took, before the next one
 const NEAR = 48; // pixels from the end that still count as "at the end"
 const ABOVE = 12; // pixels of the room above a question that may leave the screen

@@ -17,7 +17,7 @@ from searchloop.agent.log.window import tokens
 from searchloop.protocols import chat_completions, messages, responses
 from searchloop.protocols.fields import Asked, Encoder, Frame
 from searchloop.protocols.programs import Program
-from searchloop.protocols.runs import SUFFIXES, ClientRuns, Ready
+from searchloop.protocols.runs import SUFFIXES, ClientRuns, Ready, Wish
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.web.api.calls import parse_json
 from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, more, unless_left
@@ -115,14 +115,15 @@ async def _answer(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) 
     elif path == "/" and method == "HEAD":
         await answer(send, 200, b"")
     elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
-        kept = runs.kept.take(found[1])[1]
+        kept = runs.kept(program)
+        whole = kept.take(found[1])[1]
         if method == "DELETE":
-            runs.kept.forget(found[1])
-            kept = {"id": found[1], "object": "response", "deleted": True}
-        await answer(send, 200, kept)
+            kept.forget(found[1])
+            whole = {"id": found[1], "object": "response", "deleted": True}
+        await answer(send, 200, whole)
     elif path == "/v1/messages/count_tokens" and method == "POST":
-        asked = messages.decode(await _body(receive))
-        await answer(send, 200, {"input_tokens": _counted(asked)})
+        wish = replace(messages.decode(await _body(receive)).wish, program=program)
+        await answer(send, 200, {"input_tokens": _counted((await runs.ready(wish)).wish)})
     elif (face := _FACES.get(path)) and method == "POST":
         who = {"client": _client(scope), "program": program}
         await _run(runs, face, await _body(receive), who, receive, send)
@@ -139,8 +140,9 @@ async def _run(
     receive: Receive,
     send: Send,
 ) -> None:
-    if face is _RESPONSES and (name := body.get("previous_response_id")):
-        asked = responses.decode(body, runs.kept.take(str(name))[0])
+    name, kept = body.get("previous_response_id"), runs.kept(who["program"])
+    if face is _RESPONSES and isinstance(name, str) and name:
+        asked = responses.decode(body, kept.take(name)[0])
     else:
         asked = face.decode(body)
     ready = await runs.ready(replace(asked.wish, **who))
@@ -150,7 +152,7 @@ async def _run(
     if not await unless_left(_pumped(runs, ready, encoder, stream), receive):
         return
     if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
-        runs.kept.put(encoder.id, ready.messages, encoder.whole())
+        kept.put(encoder.id, ready.messages, encoder.whole())
     if stream:
         await stream.end()
     elif error := encoder.error:
@@ -223,8 +225,8 @@ async def _models(runs: ClientRuns, program: Program | None) -> dict[str, Any]:
     return {"object": "list", "data": rows, "has_more": False, **ends}
 
 
-def _counted(asked: Asked) -> int:
+def _counted(wish: Wish) -> int:
     """Estimates the tokens of a request: a model's own counting is not asked for."""
-    parts = [asked.wish.system, *(m.content for m in asked.wish.messages)]
-    parts += [as_json([t.name, t.description, t.parameters]) for t in asked.wish.tools]
-    return sum(map(tokens, parts)) + 4 * len(asked.wish.messages)
+    parts = [wish.system, *(m.content for m in wish.messages)]
+    parts += [as_json([t.name, t.description, t.parameters]) for t in wish.tools]
+    return sum(map(tokens, parts)) + 4 * len(wish.messages)

@@ -88,8 +88,8 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
     context.sources.see(links)
     told = "".join(f"{each['message']}\n" for each in page_notes(url, page))
     day = f" Published {neutral(str(page['published'])[:10])}." if page.get("published") else ""
-    extent = f"{_extent(page)}{day} Cite it as [{source.n}]."
-    head = f"[{source.n}] {neutral(url)}\n{extent}\n{told}"
+    part = f"{extent(page)}{day} Cite it as [{source.n}]."
+    head = f"[{source.n}] {neutral(url)}\n{part}\n{told}"
     by = page.get("byline")
     signed = f"By {by}\n\n" if by and by not in page["content"] else ""
     shown = f"{page['title']}\n\n{signed}{page['content']}"
@@ -158,7 +158,7 @@ def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:
     return noted(notes)
 
 
-def _extent(page: Mapping[str, Any]) -> str:
+def extent(page: Mapping[str, Any]) -> str:
     """Describes the part of the page that was read, or the places where the words were found."""
     length, rest = page["original_length"], page.get("next_offset")
     if "matches" in page:

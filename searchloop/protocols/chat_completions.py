@@ -27,6 +27,7 @@ _WITHOUT_EFFECT = (
     *("user", "metadata", "store", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
     *("safety_identifier", "verbosity", "prediction"),
     *("presence_penalty", "frequency_penalty", "logit_bias"),
+    *("logprobs", "top_logprobs", "modalities", "prompt_cache_retention", "prompt_cache_options"),
     *("min_p", "top_k"),  # of chats that are also used with local servers
 )
 _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_filter"}
@@ -41,8 +42,13 @@ def decode(body: Mapping[str, Any]) -> Asked:
         _add(read, message)
     tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
     choice = fields.choice_of(body)
+    if fields.kind_of(choice) == "allowed_tools":
+        allowed = fields.typed(choice, "allowed_tools", dict, {})
+        names = {_tool(each).name for each in fields.listed(allowed.get("tools"), "tool_choice")}
+        tools = tuple(spec for spec in tools if spec.name in names)
+        choice = allowed.get("mode") or "auto"
     name = _function(choice).get("name")
-    kind = "tool" if fields.kind_of(choice) == "function" else str(choice)
+    kind = "tool" if fields.kind_of(choice) == "function" else fields.kind_of(choice) or str(choice)
     search: Search = "auto" if body.get("web_search_options") is not None else "off"
     tools, _ = fields.chosen(kind, name, tools, search, read.system)
     form = fields.typed(body, "response_format", dict, {})
@@ -66,7 +72,7 @@ def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
         ]
         read.assistant(content.text, calls)
     elif role == "tool":
-        read.result(str(message.get("tool_call_id")), content.text)
+        read.result(str(message.get("tool_call_id")), content)
     else:
         raise bad("messages", f"there is no role {str(role)[:40]!r}.")
 

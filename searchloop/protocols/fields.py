@@ -13,11 +13,13 @@ from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.question.files import NewFile
+from searchloop.agent.search.switch import domains
 from searchloop.agent.tools.backend import error_words
 from searchloop.agent.types import USAGE_FIELDS, Message, NativeSearch, Search, ToolCall, ToolSpec
 from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
+_UNSEEN = "[A file was here. It cannot be read: files of tool results are not passed on.]"
 _PICTURE = "[A picture was here. It is not sent again.]"
 _SHOWN = 80  # characters of a strange value in an error
 _KEPT = ("error", "search_path", "citations", "sources")
@@ -25,6 +27,7 @@ _USED = ("searches", "pages", "seconds", "cost_usd")
 _TEXTS = ("text", "input_text", "output_text", "summary_text", "refusal")
 
 EFFORT = {"effort": "effort"}
+FILTERS = ("allowed_domains", "blocked_domains")
 SEARCH_TOOL = "web_search"
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 _FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -231,7 +234,8 @@ class Transcript:
         self, body: Mapping[str, Any], met: Iterable[str], without_effect: Iterable[str]
     ) -> None:
         """Raises ConfigError for a field that is unknown."""
-        for name in body.keys() - {*met, *without_effect}:
+        given = {name for name, value in body.items() if value is not None}
+        for name in given - {*met, *without_effect}:
             raise bad(name[:_SHOWN], "this field is not known here.", f"Leave out {name[:_SHOWN]}.")
         self.body = body
         self.ignored = [name for name in without_effect if body.get(name)]
@@ -239,6 +243,7 @@ class Transcript:
         self.system: list[str] = []
         self.files: tuple[NewFile, ...] = ()
         self._names: dict[str, str] = {}
+        self._searches = 0
 
     def part(self, holder: Mapping[str, Any], name: str, *met: str) -> Mapping[str, Any]:
         """Returns an object in another, of which only some fields have an effect."""
@@ -257,20 +262,27 @@ class Transcript:
         """
         place = self.part(tool, "user_location", "type", "country", "approximate")
         place = place if "country" in place else self.part(place, "approximate", "country")
+        self._searches += 1
+        if self._searches > 1:
+            raise bad("tools", "two of them search the web.", "Leave one out.")
+        country = typed(place, "country", str, "")
+        if country and not re.fullmatch("[A-Za-z]{2}", country):
+            raise bad("country", f"{country[:_SHOWN]!r} is no country.", "Write two letters: DE.")
         uses = typed(tool, "max_uses", int, None)
         if uses is not None and uses < 1:
             raise bad("max_uses", f"{uses} is no number of searches.", "Leave out the tool.")
-        return NativeSearch(
-            texts(limits.get("allowed_domains"), "allowed_domains"),
-            texts(limits.get("blocked_domains"), "blocked_domains"),
-            typed(place, "country", str, None),
-            uses,
-        )
+        lists = (domains(",".join(texts(limits.get(each), each)), each) for each in FILTERS)
+        allowed, blocked = lists
+        return NativeSearch(allowed, blocked, country or None, uses)
 
     def asked(self, *wanted: Any, **more: Any) -> Asked:
         """Returns the request, whose messages are all here; `wanted` as a Wish has it: tools,
         search, sites, options, schema."""
         model, system = typed(self.body, "model", str, ""), "\n\n".join(self.system)
+        tools, search, *_ = wanted
+        names = [*(spec.name for spec in tools), *((SEARCH_TOOL,) if search != "off" else ())]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise bad("tools", f"two of them are called {twice}.", "Give each a name of its own.")
         more["files"] = self.files
         wish = Wish(model, tuple(self.messages), system, *wanted, **more)
         return Asked(wish, typed(self.body, "stream", bool, False), self.body, tuple(self.ignored))
@@ -298,9 +310,13 @@ class Transcript:
             raise bad("tool calls", "two calls of an answer have the same id.")
         self.messages.append(Message("assistant", text, tool_calls=tuple(calls)))
 
-    def result(self, call: str, text: str, *, is_error: bool = False) -> None:
-        """Adds the result of a call. Raises ConfigError where none waits for it."""
+    def result(self, call: str, given: Content, *, is_error: bool = False) -> None:
+        """Adds the result of a call, without its files. Raises ConfigError where none waits."""
         self._drop_files()
+        text = given.text
+        if given.files:
+            self.ignored.append("tool results.files")
+            text = f"{text}\n{_UNSEEN}".strip()
         if call not in self._names:
             raise bad("tool results", f"no call {call[:_SHOWN]!r} waits for this result.")
         name = self._names.pop(call)
@@ -343,7 +359,8 @@ def schema_of(form: Any, named: Any, field: str) -> Mapping[str, Any] | None:
     if kind == "json_schema" and isinstance(named, Mapping):
         schema = named.get("schema") if named is form else named.get("schema") or {}
     if not isinstance(schema, Mapping):
-        raise bad(field, f"there is no form {str(kind)[:40]!r}.")
+        what = f"there is no form {str(kind)[:40]!r}."
+        raise bad(field, "its schema is no object." if kind == "json_schema" else what)
     return schema
 
 
@@ -364,7 +381,7 @@ def chosen(
     elif kind == "tool" and str(name) in {spec.name for spec in tools}:
         system.append(f"Call the tool {name} before you answer.")
     elif kind != "auto":
-        raise bad("tool_choice", f"{kind[:40]!r} fits none of the tools.")
+        raise bad("tool_choice", f"{str(name or kind)[:40]!r} fits none of the tools.")
     return tools, search
 
 

@@ -26,9 +26,10 @@ _MET = (
 _WITHOUT_EFFECT = (
     *("metadata", "service_tier", "container", "context_management", "thinking"),
     *("betas", "mcp_servers", "top_k", "cache_control", "inference_geo", "speed", "diagnostics"),
+    *("user_profile_id", "workspace_id"),
 )
 _SEARCH = "web_search_20"  # the type of the search tool begins so, its date follows
-_SITES = ("type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location")
+_SITES = ("type", "name", "max_uses", "user_location", *fields.FILTERS)
 _QUOTED = 150  # characters of a cited passage
 _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
@@ -62,8 +63,8 @@ def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
     elif role == "user":
         results = [part for part in parts if fields.kind_of(part) == "tool_result"]
         for part in results:
-            text = fields.content_of(part.get("content"), "messages.tool_result").text
-            read.result(str(part.get("tool_use_id")), text, is_error=bool(part.get("is_error")))
+            given = fields.content_of(part.get("content"), "messages.tool_result")
+            read.result(str(part.get("tool_use_id")), given, is_error=bool(part.get("is_error")))
         rest = [part for part in parts if fields.kind_of(part) != "tool_result"]
         if rest or not results:
             read.user(fields.content_of(rest, "messages"))
@@ -120,11 +121,13 @@ class MessagesEncoder(Encoder):
             return self._grow("thinking", "thinking", data["text"])
         if type == "search_started":
             return self._searching(data)
-        if type == "search_finished" and str(data["by"]).startswith("native"):
-            return self._found(data["query"], (), failed=data["status"] not in ("ok", "empty"))
+        if type == "search_finished":
+            failed = data["status"] not in ("ok", "empty")
+            if failed or str(data["by"]).startswith("native"):
+                return self._found(data["query"], (), failed=failed)
         if type == "tool_result" and data["details"].get("kind") == "search":
             rows = data["details"].get("results") or ()
-            return self._found(data["details"]["query"], rows, failed=data["is_error"])
+            return [] if data["is_error"] else self._found(data["details"]["query"], rows)
         if type == "message":
             return self._step(data)
         return self._end(data) if type == "run_finished" else []
@@ -148,7 +151,9 @@ class MessagesEncoder(Encoder):
         frames.append(self._delta({"type": "input_json_delta", "partial_json": json}))
         return frames + self._close()
 
-    def _found(self, query: str, rows: Sequence[Mapping[str, Any]], *, failed: bool) -> list[Frame]:
+    def _found(
+        self, query: str, rows: Sequence[Mapping[str, Any]], *, failed: bool = False
+    ) -> list[Frame]:
         """Adds the result of the search for this query, of the first one where none is for it."""
         frames = list[Frame]() if self._searches else self._searching({"query": query})
         use = next((each for each in self._searches if each[0] == query), self._searches[0])

@@ -24,7 +24,7 @@ _WITHOUT_EFFECT = (
     *("user", "metadata", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
     *("safety_identifier", "truncation", "stream_options", "client_metadata"),
     *("prompt_cache_retention", "max_tool_calls", "top_logprobs", "presence_penalty"),
-    *("frequency_penalty",),
+    *("frequency_penalty", "context_management", "prompt_cache_options"),
 )
 _SEARCHES = ("web_search", "web_search_preview", "web_search_2025_08_26")
 # What an answer repeats of its request, and what stands there where nothing was said.
@@ -43,7 +43,6 @@ _REPEATED: Mapping[str, Any] = {
 }
 _SOURCES = "web_search_call.action.sources"  # of `include`
 _CUT = {"length": "max_output_tokens", "refusal": "content_filter"}
-_FILTERS = ("allowed_domains", "blocked_domains")
 _SPACE = "__"  # between a namespace and the name of its tool, for the model
 
 
@@ -91,7 +90,7 @@ def _add(read: fields.Transcript, item: Mapping[str, Any]) -> None:
     elif kind in ("function_call", "custom_tool_call"):
         read.assistant("", [_call(item)])
     elif kind in ("function_call_output", "custom_tool_call_output"):
-        read.result(str(item.get("call_id")), fields.content_of(item.get("output"), "input").text)
+        read.result(str(item.get("call_id")), fields.content_of(item.get("output"), "input"))
     elif kind not in ("reasoning", "web_search_call", "item_reference", "compaction"):
         raise bad("input", f"an item of type {str(kind)[:40]!r} cannot be read here.")
 
@@ -120,7 +119,7 @@ def _tools(
                 specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
         elif kind in _SEARCHES:
             search = "auto" if fields.typed(tool, "external_web_access", bool, True) else "offline"
-            sites = read.sites(tool, read.part(tool, "filters", *_FILTERS))
+            sites = read.sites(tool, read.part(tool, "filters", *fields.FILTERS))
             read.only(tool, "tools", "type", "external_web_access", "filters", "user_location")
         else:
             raise bad("tools", f"a tool of type {str(kind)[:40]!r} is not offered here.")

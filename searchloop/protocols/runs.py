@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from base64 import b64encode
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -140,7 +140,8 @@ class ClientRuns:
     """Runs for the clients of one user."""
 
     def __init__(self, services: Services) -> None:
-        self.services, self.kept = services, Kept()
+        self.services = services
+        self._kept: defaultdict[str, Kept] = defaultdict(Kept)
         self._looked: set[Provider] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._own = Purse(Program(""), ())  # of the user, without an end
@@ -150,6 +151,10 @@ class ClientRuns:
         """Ends every run with an error that its client gets: the server stops."""
         for task in self._tasks:
             task.cancel()
+
+    def kept(self, program: Program | None) -> Kept:
+        """Returns the answers that are kept for a program."""
+        return self._kept[program.name if program else ""]
 
     async def models(self, program: Program | None = None) -> list[ModelInfo]:
         """Returns the models that can be asked now, by a program."""
@@ -185,7 +190,7 @@ class ClientRuns:
         )
         path = choose_path(facts, wish.sites)
         whole, shown = wish.messages[: wish.whole], wish.messages[wish.whole :]
-        messages = [*whole, *self.kept.restored(shown)]
+        messages = [*whole, *self.kept(program).restored(shown)]
         if wish.files:
             messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
         purse = await self.purse(program)
@@ -306,7 +311,9 @@ class ClientRuns:
             error = lack.as_dict() if lack else None
             if ready.wish.keep and not error:
                 names = {spec.name for spec in ready.wish.tools}
-                self.kept.put_steps(ready.wish.messages, ready.messages[before:], names)
+                self.kept(ready.wish.program).put_steps(
+                    ready.wish.messages, ready.messages[before:], names
+                )
         except AgentError as problem:
             error = problem.as_dict()
         except asyncio.CancelledError:

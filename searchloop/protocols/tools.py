@@ -21,7 +21,7 @@ from searchloop.agent.text import neutral
 from searchloop.agent.tools import object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, ChatBackend, NoBackend, error_words
 from searchloop.agent.tools.dispatcher import Fence
-from searchloop.agent.tools.open_page import page_notes
+from searchloop.agent.tools.open_page import extent, page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
 from searchloop.agent.types import Message, Search
 from searchloop.analysis.schema_check import problems_with
@@ -220,16 +220,15 @@ class ClientTools:
         await progress(0, f"Reading {url}")
         page = await backend.ask("/api/open-page", {"max_length": _LENGTH, **given, "url": url})
         notes = [each["message"] for each in page_notes(url, page)]
-        kept = ("final_url", "title", "content", "published", "original_length", "next_offset")
+        kept = ("final_url", "title", "content", "published", "original_length", "match_count")
         data = {"url": url, "status": page["status"], "notes": notes}
         if page["status"] != "ok":
             why = error_words(page["error"]) or "There is no readable text."
             text = neutral(f"PAGE NOT READ ({page['status']}): {why}")
             return Result(text, {**data, "state": "found", "error": page["error"]}, True)
-        data |= {"state": "opened", **{k: page.get(k) for k in kept}}
-        head = [neutral(str(page["final_url"])), *map(neutral, notes)]
-        if (more := page["next_offset"]) is not None:
-            head.append(f"{page['original_length']} characters; go on with offset={more}.")
+        data |= {"state": "opened", "next_offset": page["next_offset"]}
+        data |= {name: page.get(name) for name in kept}
+        head = [neutral(str(page["final_url"])), extent(page), *map(neutral, notes)]
         shown = f"{page['title']}\n\n{page['content']}"
         return Result("\n".join([*head, Fence().around(shown, "page")]), data)
 

@@ -93,7 +93,8 @@ def test_many_pieces_come_whole(tmp_path: Path, face: Face) -> None:
 
 
 def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
-    """One goes on from another by its id; a deleted one, or one not stored, is not there."""
+    """One goes on from another by its id; a deleted one, one not stored, or one of another program
+    is not there."""
     with desk(tmp_path) as at:
         first = at.openai.responses.create(model=MODEL, input="Say hello.")
         assert at.openai.responses.retrieve(first.id).output_text == "Hello."
@@ -101,9 +102,74 @@ def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
         assert [m["role"] for m in at.told][-3:] == ["user", "assistant", "user"]
         at.openai.responses.delete(first.id)
         unkept = at.openai.responses.create(model=MODEL, input="Say hello.", store=False)
-        for name in (first.id, unkept.id):
+        third = at.openai.responses.create(model=MODEL, input="Say hello.")
+        made = at.running.ask("POST", "/api/programs", {"name": "other", "models": ["*"]})[1]
+        other = at.openai.with_options(api_key=made["key"])
+        for name, client in ((first.id, at.openai), (unkept.id, at.openai), (third.id, other)):
             with pytest.raises(openai.NotFoundError):
-                at.openai.responses.retrieve(name)
+                client.responses.retrieve(name)
+            with pytest.raises(openai.NotFoundError):
+                client.responses.create(model=MODEL, input="x", previous_response_id=name)
+
+
+@each_face
+def test_fields_that_say_nothing_are_no_matter(tmp_path: Path, face: Face) -> None:
+    """null stands for nothing given; what a vendor's client sends by default is known."""
+    usual = {"logprobs": False, "modalities": ["text"]} if face.name == "chat" else {}
+    with desk(tmp_path) as at:
+        body = face.body("Hi", fly=None, tools=None, tool_choice=None, **usual)
+        assert at.send("POST", face.path, body)[0] == 200
+
+
+@each_face
+def test_a_file_in_the_result_of_a_tool_is_not_lost_in_silence(tmp_path: Path, face: Face) -> None:
+    """The model is told that there was one, and the client that it had no effect."""
+    given = {
+        "chat": {"type": "file", "file": {"file_data": "data:;base64,eA=="}},
+        "responses": {"type": "input_file", "file_data": "data:;base64,eA=="},
+        "messages": {"type": "image", "source": {"type": "base64", "data": "eA=="}},
+    }[face.name]
+    with desk(tmp_path) as at:
+        asked = user("Is it warm?")
+        first = face.ask(at, asked, stream=False, tool=True)
+        result = face.result(first.call, [given])  # type: ignore[arg-type]
+        told = face.ask(at, [*asked, *first.turn, result], stream=False, tool=True)
+        assert "A file was here" in at.told[-1]["content"]
+        assert told.extra is not None
+        assert told.extra["ignored"] == ["tool results.files"]
+
+
+def test_tools_that_are_allowed_are_the_only_ones(tmp_path: Path) -> None:
+    """A choice among several, in the words of each of OpenAI's protocols."""
+    flat = [{**PLAIN, "name": name} for name in ("get_weather", "walk")]
+    held = [{"type": "function", "function": {"name": tool["name"]}} for tool in flat]
+    choice = {"mode": "required", "tools": held[:1]}
+    with desk(tmp_path) as at:
+        for name, tools, chosen in (
+            ("chat", held, {"type": "allowed_tools", "allowed_tools": choice}),
+            ("responses", flat, {"type": "allowed_tools", **choice, "tools": flat[:1]}),
+        ):
+            body = FACES[name].body("Hi", tools=tools, tool_choice=chosen)
+            assert at.send("POST", FACES[name].path, body)[0] == 200
+            sent = at.asks[-1].json
+            assert [tool["function"]["name"] for tool in sent["tools"]] == ["get_weather"]
+            assert "Call a tool before you answer." in at.told[0]["content"]
+
+
+def test_a_search_that_failed_has_a_result_of_its_own(tmp_path: Path) -> None:
+    """Each use of the server's tool in Messages is followed by one: here, by an error."""
+    env = {"SEARCH_ENGINES": "searxng", "SEARXNG_URL": "http://127.0.0.1:1"}
+    for more in (env, {"SEARCH_BACKEND_URL": "http://127.0.0.1:1"}):
+        with desk(tmp_path, **more) as at:
+            for stream in (True, False):
+                body = FACES["messages"].body(SWITCH, stream=stream, tools=[SEARCHING])
+                events = at.read(FACES["messages"], body)
+                blocks = [e["content_block"] for e in events if "content_block" in e]
+                blocks = blocks or events[0]["content"]
+                kinds = [block["type"] for block in blocks]
+                assert kinds == ["server_tool_use", "web_search_tool_result", "text"]
+                assert blocks[1]["tool_use_id"] == blocks[0]["id"]
+                assert blocks[1]["content"]["error_code"] == "unavailable"
 
 
 def form(**schema: Any) -> dict[str, Any]:
@@ -154,6 +220,14 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("responses", {"input": [CALL, CALL, RESULT]}, 400, "same id"),
     ("messages", {"messages": [{"role": "assistant", "content": [USE, USE]}]}, 400, "same id"),
     ("responses", {"input": [CALL, RESULT, RESULT]}, 400, "waits for this result"),
+    ("responses", {"tools": [PLAIN, PLAIN]}, 400, "two of them are called f"),
+    ("messages", {"tools": [SEARCHING, {**SEARCHING, "max_uses": 1}]}, 400, "two of them search"),
+    ("messages", {"tools": [SEARCHING, {"name": "web_search"}]}, 400, "called web_search"),
+    ("messages", {"tools": [{**SEARCHING, "user_location": {"country": "Oz land"}}]}, 400, "two l"),
+    ("messages", {"tools": [{**SEARCHING, "blocked_domains": ["http://a.b"]}]}, 400, "Entry 1"),
+    ("responses", {"previous_response_id": ["resp_0"]}, 400, "wrong type"),
+    ("responses", {"text": {"format": {"type": "json_schema", "schema": True}}}, 400, "no object"),
+    ("chat", {"tool_choice": {"type": "function", "function": {"name": "fly"}}}, 400, "'fly'"),
 ]
 
 
@@ -283,4 +357,6 @@ def test_models_and_tokens_are_told_to_both(tmp_path: Path) -> None:
         assert at.anthropic.messages.count_tokens(model=MODEL, messages=hello).input_tokens > 3
         with pytest.raises(anthropic.BadRequestError, match="messages: at least one"):
             at.anthropic.messages.count_tokens(model=MODEL, messages=[])
+        with pytest.raises(anthropic.NotFoundError, match="no provider called 'nobody'"):
+            at.anthropic.messages.count_tokens(model="nobody:x", messages=hello)
         assert FACES["chat"].ask(at, user(SWITCH), stream=False, search="offline").cited

@@ -58,6 +58,9 @@ async def test_a_program_searches_reads_checks_and_asks(tmp_path: Path, mode: st
         failed, text, page = await told(client, "open_page", url=found["results"][0]["url"])
         assert (failed, page["state"]) == (False, "opened")
         assert page["content"] in text
+        failed, text, page = await told(client, "open_page", url=SWITCH, find="zebra crossing")
+        assert (failed, page["match_count"]) == (False, 0)
+        assert "These words are not in its" in text
         claim = "One switch decides whether a turn may search the web."
         failed, _, verdict = await told(client, "check_claim", claim=claim, url=SWITCH)
         assert (failed, verdict["verdict"], verdict["by"]) == (False, "supported", "words")

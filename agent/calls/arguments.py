@@ -62,8 +62,8 @@ def coerced(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
 
     Drops an optional argument that is null, or "" where the schema lists words.
     """
-    properties = schema.get("properties", {})
-    required = schema.get("required", ())
+    properties = schema.get("properties") or {}
+    required = schema.get("required") or ()
     out: dict[str, Any] = {}
     for name, value in arguments.items():
         known = properties.get(name)
@@ -89,7 +89,8 @@ def _fitting(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
         return [_fitting(item, schema["items"]) for item in value]
     if kinds == ("array",) and not isinstance(value, list) and value not in (None, ""):
-        return [_fitting(value, schema.get("items", {}))]
+        items = schema.get("items")
+        return [_fitting(value, items if isinstance(items, Mapping) else {})]
     return value
 
 

@@ -307,7 +307,7 @@ class Reader:
             return None
         schema = self.tools[name].parameters
         if isinstance(raw, str) and raw.strip():
-            required = schema.get("required", ())
+            required = schema.get("required") or []
             alone = {required[0]: raw} if len(required) == 1 else []
             raw = loose(raw) if raw.lstrip()[0] in "{[" else alone
         if not isinstance(raw, dict | str | None):

@@ -100,9 +100,9 @@ def _plain_schemas() -> Any:
 
 def takes(schema: Mapping[str, Any]) -> str:
     """Describes the arguments of a tool in one sentence for a model."""
-    required = schema.get("required", ())
+    required = schema.get("required") or ()
     listed = []
-    for name, inner in schema.get("properties", {}).items():
+    for name, inner in (schema.get("properties") or {}).items():
         inner = inner if isinstance(inner, Mapping) else {}
         said = " or ".join(kinds_of(inner)) or "anything"
         if "enum" in inner:

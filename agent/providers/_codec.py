@@ -39,12 +39,14 @@ _BUSY = frozenset(
     | {"vector_store_timeout", "api_error", "timeout_error", "conflict_error"}
     | {"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"}
 )
-_NO_MODEL = frozenset({"NOT_FOUND", "model_not_found"})
+_NO_MODEL = frozenset({"NOT_FOUND", "model_not_found", "DeploymentNotFound"})
+_FILTER = frozenset({"content_filter", "content_policy_violation"})
 _FORBIDDEN = frozenset({"permission_error", "PERMISSION_DENIED", "FAILED_PRECONDITION"})
 _MONEY = re.compile("credit balance is too low|spend(?:ing)? limit|usage limits", re.IGNORECASE)
 _MODEL = re.compile(
     r"model\b.{0,120}\b(?:not found|does not exist|not exist|is not (?:a )?valid)|^model: "
-    r"|(?:unknown|invalid|no such) model|no endpoints found for|is not a valid model",
+    r"|(?:unknown|invalid|no such) model|no endpoints found|is not a valid model"
+    r"|model identifier is invalid",
     re.IGNORECASE | re.DOTALL,
 )
 # Signed thinking of earlier answers.
@@ -131,6 +133,8 @@ class CodecBase:
             return refusal.error("history_refused")
         if status == 413 or TOO_LONG.search(told):
             return refusal.error("context_length")
+        if codes & _FILTER:
+            return refusal.error("withheld")
         if codes & _NO_MODEL or param == "model" or _MODEL.search(text):
             return refusal.error("model_not_found")
         if codes & _BUSY or status >= 500 or status in (408, 409, 499):

@@ -51,6 +51,10 @@ _OPTIONS: Mapping[str, str] = {
 }
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
+# "Please try again in 1.2s.", "Please retry after 12 seconds."
+_WAIT = re.compile(
+    r"(?:again|retry) (?:in|after) (\d{1,6}(?:\.\d{1,9})?) ?(m?s)(?:ec|\b)", re.IGNORECASE
+)
 _QUOTE = 240
 _LIMITS = ("rate_limited", "usage_limit")
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -81,7 +85,10 @@ class Refusal(NamedTuple):
         said = "" if code == "unauthorized" else self.said
         remedy = words.get("remedy") or remedy.format(**words)
         again = code in _RETRYABLE
-        return ProviderError(code, message + said, remedy, status=self.status, retryable=again)
+        error = ProviderError(code, message + said, remedy, status=self.status, retryable=again)
+        if code == "rate_limited" and (wait := _WAIT.search(said)):
+            error.retry_after = float(wait[1]) / (1000 if wait[2].lower() == "ms" else 1)
+        return error
 
 
 def quoted(message: object, key: str = "") -> str:
@@ -122,8 +129,8 @@ def blamed(error: ProviderError, body: bytes, request: Request) -> ProviderError
 
 def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
     """Sets `retry_after` and `retryable` from the headers; `x-should-retry` is in common use."""
-    if error.retry_after is None:
-        error.retry_after = parse_retry_after(headers)
+    told = parse_retry_after(headers)
+    error.retry_after = error.retry_after if told is None else told
     wish = headers.get("x-should-retry")
     if wish in ("true", "false") and error.code != "quota":
         error.retryable = wish == "true"

@@ -35,8 +35,10 @@ def json_kind(value: Any) -> str:
     return str(value).lower() if kind == "boolean" else _SAID.get(kind, kind) or "no JSON"
 
 
-def problems_with(value: Any, schema: Mapping[str, Any], where: str = "") -> str | None:
+def problems_with(value: Any, schema: Any, where: str = "") -> str | None:
     """Returns one sentence about the first fault in `value`, None if it fits the schema."""
+    if not isinstance(schema, Mapping):
+        return None  # a schema of another form is for who wrote it
     label, allowed = where or "the arguments", kinds_of(schema)
     if allowed and not any(_is(value, kind) for kind in allowed):
         wanted = " or ".join(_SAID.get(kind, kind) for kind in allowed)
@@ -84,8 +86,8 @@ def _range(value: float, schema: Mapping[str, Any], label: str) -> str | None:
 
 
 def _object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str | None:
-    properties = schema.get("properties", {})
-    missing = [name for name in schema.get("required", ()) if name not in value]
+    properties = schema.get("properties") or {}
+    missing = [name for name in schema.get("required") or () if name not in value]
     if missing:
         return f"{', '.join(map(repr, missing))} is missing."
     if schema.get("additionalProperties") is False:

@@ -52,6 +52,8 @@ class ResponseText(ShownAnswer):
         super().__init__()
         self._parts: dict[Key, _Part] = {}
         self._unshown = deque[_Part]()
+        self.strayed = False
+        """True once the whole text of a part was not what had come of it."""
 
     def keys(self, index: int) -> list[Key]:
         """Lists the parts of an item in order; not every server counts them from 0."""
@@ -73,6 +75,7 @@ class ResponseText(ShownAnswer):
             return ""
         if full.startswith(part.raw):
             part.waiting.append(part.add(full[part.size :]))
+        self.strayed = self.strayed or full not in ("", part.raw)
         part.done = True
         return self._advance()
 
@@ -328,6 +331,13 @@ class ResponsesDecoder(DecoderBase[ResponseText]):
             raise self._codec.refused(error_in(response) or response)
         yield from self._missed(response.get("output") or ())
         yield from said(self._answer.held())
+        if self._answer.strayed:  # a delta was lost or came twice: what is done counts
+            thinking, self._answer = self._answer.thinking, ResponseText()
+            self._answer.think(thinking)
+            for index, item in sorted(self._items.items()):
+                for number, part in enumerate(item.get("content") or ()):
+                    if item.get("type") == "message":
+                        self._finish_part((index, number), part)
         self._finished = True
         yield self._result(response)
 

@@ -77,8 +77,8 @@ def function_tool(tool: ToolSpec) -> dict[str, Any]:
     return {
         "name": function_name(tool.name),
         "description": tool.description,
-        "input_schema": {"type": "object"}
-        | {key: value for key, value in tool.parameters.items() if key not in _NOT_ON_TOP},
+        "input_schema": {k: v for k, v in tool.parameters.items() if k not in _NOT_ON_TOP}
+        | {"type": "object"},
     }
 
 

@@ -16,8 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from searchloop.agent.calls.schema import schema_of
+from searchloop.agent.calls.arguments import coerced
+from searchloop.agent.calls.as_text import rescue
+from searchloop.agent.calls.schema import schema_of, takes
 from searchloop.agent.errors import ToolError
+from searchloop.agent.types import ToolSpec
 from searchloop.analysis.schema_check import problems_with
 from tests.tables import each_row
 
@@ -169,6 +172,22 @@ def test_arguments_are_checked(arguments: dict[str, Any], problem: str | None) -
     found = problems_with(arguments, schema_of(sample)[0])
     assert (found is None) is (problem is None)
     assert problem is None or problem in (found or "")
+
+
+@each_row(
+    "schema",
+    [
+        *({}, {"properties": None, "required": None}, {"properties": {"a": True}}),
+        {"properties": {"a": {"type": "array", "items": [{"type": "string"}]}}},
+        {"type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/A"}}},
+    ],
+)
+def test_a_schema_of_a_form_that_we_do_not_read(schema: dict[str, Any]) -> None:
+    """Servers of tools send such: a call is read, and what it holds is theirs to check."""
+    assert takes(schema).startswith("It takes ")
+    given = coerced({"a": "1"}, schema)
+    assert problems_with(given, schema) is None
+    assert rescue('<tool_call>{"name": "f", "arguments": {"a": 1}}', [ToolSpec("f", "", schema)])[1]
 
 
 def test_ranges_and_nesting() -> None:

@@ -29,6 +29,7 @@ from tests.agent.providers.vendors import (
     KEY,
     NATIVE,
     OLLAMA,
+    OPENAI,
     USER,
     VENDORS,
     XAI,
@@ -155,6 +156,16 @@ def test_the_text_before_a_fault_is_whole(vendor: Vendor, end: End, tail: bytes)
         using(vendor.name, vendor.env(server.url), listen)
     assert "".join(e.text for e in told if isinstance(e, TextDelta)) == BROKEN
     assert not any(isinstance(e, Finished) for e in told)
+
+
+@each_row("vendor", [OPENAI, XAI])
+@each_row("change", ["lost", "twice"])
+def test_the_end_of_a_response_counts(vendor: Vendor, change: str) -> None:
+    """Where a piece of the text was lost or came twice, the answer is as its end says."""
+    events = vendor.says("High water ", "is at ", "07:40 🌊.")
+    at = next(i for i, e in enumerate(events) if b'"is at "' in e)
+    events[at : at + 1] = [events[at]] * (2 if change == "twice" else 0)
+    assert vendor.finished(vendor.wire(events)).message.content == "High water is at 07:40 🌊."
 
 
 @each_row("vendor", VENDORS)

@@ -66,9 +66,8 @@ def check_options(body: Mapping[str, Any]) -> None:
     """What stands beside the messages."""
     assert "stream_options" not in body or body.get("stream"), "stream_options need a stream"
     assert not {"max_tokens", "max_completion_tokens"} <= set(body), "one limit, not two"
-    if SEARCHES.search(body["model"]):
-        refused = [name for name in NOT_WITH_SEARCH if name in body]
-        assert not refused, f"model incompatible request argument: {refused}"
+    refused = NOT_WITH_SEARCH if SEARCHES.search(body["model"]) else ("web_search_options",)
+    assert not body.keys() & {*refused}, f"model incompatible request argument: {refused}"
     tools = body.get("tools")
     assert tools is None or tools, "tools is not empty"
     assert "tool_choice" not in body or tools, "tool_choice needs tools"

@@ -19,7 +19,7 @@ from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.projects import copy_projects
 from searchloop.agent.log.session import CHOSEN_BY, FAR, chosen_by
-from searchloop.agent.log.sqlite.file import beside, check_closed, set_aside, sqlite_errors
+from searchloop.agent.log.sqlite.file import beside, check_closed, set_aside
 from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import object_in, plain, to_json
 from searchloop.agent.types import SEARCHES, Mode, Usage
@@ -33,8 +33,6 @@ _PAGE = 1000
 _MOST = 1 << 31  # what a count and a number of an event may be
 _DAMAGED = " is damaged"
 _INTO = f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * 18)})"
-
-_UNFINISHED = "unfinished"  # a table that only an unfinished copy has
 _AGAIN = "Name another, or make one with `searchloop sessions backup FILE`."
 
 
@@ -43,14 +41,10 @@ def backup(where: Path | str, target: Path) -> int:
     if target.exists():
         raise ConfigError("file_exists", f"{target} exists.", "Name a file that does not.")
     with beside(target) as half:
-        _begin_copy(half)
         with closing(open_store(where)) as ours, closing(open_store(half)) as copy:
             done = sum(_copied(ours, copy, row) for row in _sessions(ours))
             copy_projects(ours, copy)
             copy_programs(ours, copy)
-        check_closed(half)
-        with closing(open_store(half)) as copy, copy.transaction() as db:
-            db.execute(f"DROP TABLE {_UNFINISHED}")
         check_closed(half)
         os.replace(half, target)
     sync_folder(target.parent)
@@ -88,17 +82,24 @@ def restore(where: Path | str, source: Path | None) -> Restored:
             return Restored(done, kept, saved, gaps + more, aside)
 
 
-def _damaged(where: Path | str) -> bool:
-    """Returns True for a damaged store. Raises StoreError for any other trouble."""
+@contextmanager
+def _up_to_damage() -> Iterator[None]:
+    """Ends the work in here at the first damage of the store, without an error."""
     try:
-        with closing(open_store(where)) as db:
-            if db.trouble is not None:
-                raise db.trouble
-            return bool(db.check()) or any(w.endswith(_DAMAGED) for w in _all_wrong(db))
+        yield
     except StoreError as error:
         if error.code != "damaged":
             raise
-        return True
+
+
+def _damaged(where: Path | str) -> bool:
+    """Returns True for a damaged store. Raises StoreError for any other trouble."""
+    damaged = True
+    with _up_to_damage(), closing(open_store(where)) as db:
+        if db.trouble is not None:
+            raise db.trouble
+        damaged = bool(db.check()) or any(w.endswith(_DAMAGED) for w in _all_wrong(db))
+    return damaged
 
 
 def _legible(aside: Path, ours: Database, better: Container[str]) -> tuple[int, int, int]:
@@ -134,24 +135,13 @@ def _opened(source: Path) -> Iterator[Database]:
             raise StoreError("damaged", why, _AGAIN) from error
 
 
-def _begin_copy(half: Path) -> None:
-    """Makes a file that is marked as unfinished, whatever its name. Raises StoreError."""
-    with sqlite_errors(half):
-        os.close(os.open(half, os.O_RDWR | os.O_CREAT, 0o600))
-        with closing(sqlite3.connect(half)) as db:
-            db.execute(f"CREATE TABLE {_UNFINISHED} (x INTEGER)")
-            db.commit()
-
-
 def _check_copy(copy: Path, source: Path) -> None:
-    """Raises ConfigError when `copy`, read from `source`, is no copy or an unfinished one."""
+    """Raises ConfigError when `copy`, read from `source`, is no copy."""
     try:
         with closing(sqlite3.connect(copy)) as db:
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
     except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged: opening it says so
         return
-    if _UNFINISHED in tables:
-        raise ConfigError("half_copy", f"{source} is a copy that was never finished.", _AGAIN)
     if "sessions" not in tables:
         raise ConfigError("no_copy", f"{source} is no copy of sessions.", _AGAIN)
 
@@ -177,23 +167,18 @@ def _copies(
 
 
 def _has_gaps(db: Database, session: Sequence[Any]) -> bool:
-    try:
-        return any(_wrong(db, session, None))
-    except StoreError as error:
-        if error.code != "damaged":
-            raise
-        return True
+    gaps = True
+    with _up_to_damage():
+        gaps = any(_wrong(db, session, None))
+    return gaps
 
 
 def _read(db: Database, session: str) -> Iterator[Sequence[Any]]:
     """Yields the events of a session that can be read, up to a damaged page."""
-    try:
+    with _up_to_damage():
         for event in _events(db, session):
             if data_in(session, *event) is not None and 0 < event[0] < _MOST:
                 yield event
-    except StoreError as error:
-        if error.code != "damaged":
-            raise
 
 
 def check(where: Path | str) -> list[str]:

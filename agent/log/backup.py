@@ -82,24 +82,22 @@ def restore(where: Path | str, source: Path | None) -> Restored:
             return Restored(done, kept, saved, gaps + more, aside)
 
 
-@contextmanager
-def _up_to_damage() -> Iterator[None]:
+class _UpToDamage:
     """Ends the work in here at the first damage of the store, without an error."""
-    try:
-        yield
-    except StoreError as error:
-        if error.code != "damaged":
-            raise
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        return isinstance(error, StoreError) and error.code == "damaged"
 
 
 def _damaged(where: Path | str) -> bool:
     """Returns True for a damaged store. Raises StoreError for any other trouble."""
-    damaged = True
-    with _up_to_damage(), closing(open_store(where)) as db:
+    with _UpToDamage(), closing(open_store(where)) as db:
         if db.trouble is not None:
             raise db.trouble
-        damaged = bool(db.check()) or any(w.endswith(_DAMAGED) for w in _all_wrong(db))
-    return damaged
+        return bool(db.check()) or any(w.endswith(_DAMAGED) for w in _all_wrong(db))
+    return True
 
 
 def _legible(aside: Path, ours: Database, better: Container[str]) -> tuple[int, int, int]:
@@ -167,15 +165,14 @@ def _copies(
 
 
 def _has_gaps(db: Database, session: Sequence[Any]) -> bool:
-    gaps = True
-    with _up_to_damage():
-        gaps = any(_wrong(db, session, None))
-    return gaps
+    with _UpToDamage():
+        return any(_wrong(db, session, None))
+    return True
 
 
 def _read(db: Database, session: str) -> Iterator[Sequence[Any]]:
     """Yields the events of a session that can be read, up to a damaged page."""
-    with _up_to_damage():
+    with _UpToDamage():
         for event in _events(db, session):
             if data_in(session, *event) is not None and 0 < event[0] < _MOST:
                 yield event

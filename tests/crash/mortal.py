@@ -1,9 +1,9 @@
 """A process that answers questions and dies at a point of our choosing.
 
-One interpreter is started and everything imported once; each life is a fork of it. Orders come as
-lines of JSON on stdin, and a line about each life goes to stdout. Points are numbered as they are
-reached: before and after each append, each change of a lease, each request to the model, each start
-and end of a tool, each answer to a request for approval and each rename.
+One interpreter is started and lives one life, which imports everything; each later life is a fork
+of it. Orders come as lines of JSON on stdin, and a line about each life goes to stdout. Points are
+numbered as they are reached: before and after each append, each change of a lease, each request to
+the model, each start and end of a tool, each answer to a request for approval and each rename.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Leases
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.types import Request, StreamEvent
+from tests.agent.scripted import MODEL
 from tests.crash.working import Thinking, Working
 
 QUESTION, AGAIN = "When is high water?", "And again?"
@@ -193,5 +197,20 @@ def obey(carry_out: Callable[[dict[str, Any]], Any]) -> None:
         sys.stdout.flush()
 
 
+def whole_life() -> None:
+    """One life in this process, which loads what is loaded when it is first used.
+
+    It saves nothing: the thread of a tool that saves would be missing after a fork.
+    """
+    import_module("searchloop.agent.log.postgres")
+    with tempfile.TemporaryDirectory() as home:
+        store = f"{home}/sessions.sqlite3"
+        with closing(EventLog(store)) as log:
+            session = log.create_session(model=MODEL, search="local").id
+        order = {"home": home, "store": store, "session": session, "mode": "ask"}
+        asyncio.run(Life({**order, "ask": [QUESTION]}).live())
+
+
 if __name__ == "__main__":
+    whole_life()
     obey(fork)

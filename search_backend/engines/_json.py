@@ -84,6 +84,12 @@ def said(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value or value == 0}
 
 
+def joined(by: str, *parts: object) -> str:
+    """Joins by `by` the texts and numbers among `parts`; there is nothing to say of the others."""
+    spoken = (p for p in parts if isinstance(p, str | int | float) and not isinstance(p, bool))
+    return by.join(filter(None, map(str, spoken)))
+
+
 def upper(code: str | None) -> str | None:
     """Returns a code of a country or language in capitals."""
     return code and code.upper()

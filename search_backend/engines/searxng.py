@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.engines._json import joined
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
 from searchloop.search_backend.plugin.answers import (
     base,
@@ -72,8 +73,8 @@ def _unresponsive(answer: Mapping[str, Any]) -> str:
     """Names and reasons of its engines that failed: pairs, for all we know."""
     listed = answer.get("unresponsive_engines")
     pairs = listed if isinstance(listed, list) else []
-    told = [": ".join(map(str, pair)) if isinstance(pair, list) else str(pair) for pair in pairs]
-    return one_line(", ".join(told), 200)
+    told = (joined(": ", *pair) if isinstance(pair, list) else pair for pair in pairs)
+    return one_line(joined(", ", *told), 200)
 
 
 ENGINE = Engine(

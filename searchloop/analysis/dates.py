@@ -43,7 +43,11 @@ def _read(text: str, now: datetime) -> date:
         return date(int(said["year"]), month, int(said["day"] or said["first"]))
     if figures := _FIGURES.fullmatch(text):
         numbers = [int(one) for one in figures.groups() if one]
-        american = figures.lastindex == 9
-        year, month, day = (numbers[2], *numbers[:2]) if american else numbers
+        year, month, day = numbers
+        if figures.lastindex == 9:  # 3/14/2026 and 14/3/2026 are one day, 3/4/2026 may be two
+            day, month, year = numbers
+            if day != month and max(day, month) <= 12:
+                raise ValueError(text)
+            day, month = (month, day) if month > 12 else (day, month)
         return date(year, month, day)
     return parsedate_to_datetime(text).date()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from searchloop.search_backend.engines._json import Row
+from searchloop.search_backend.engines._json import Row, joined
 from searchloop.search_backend.engines.keyless import site_engine
 from searchloop.search_backend.types import Query
 
@@ -33,9 +33,8 @@ def _first(row: Row, name: str) -> object:
 
 def _about(row: Row) -> str:
     authors = row.get("author") if isinstance(row.get("author"), list) else []
-    names = [str(a.get("family", "")) for a in authors or () if isinstance(a, Mapping)][:4]
-    parts = (", ".join(filter(None, names)), _first(row, "container-title"), row.get("abstract"))
-    return ". ".join(part for part in parts if isinstance(part, str) and part)
+    names = [a.get("family") for a in authors or () if isinstance(a, Mapping)][:4]
+    return joined(". ", joined(", ", *names), _first(row, "container-title"), row.get("abstract"))
 
 
 def _issued(row: Row) -> str | None:

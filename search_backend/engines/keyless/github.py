@@ -5,7 +5,7 @@ https://docs.github.com/en/rest/search/search; ten searches a minute are allowed
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import Row
+from searchloop.search_backend.engines._json import Row, joined
 from searchloop.search_backend.engines.keyless import polite, site_engine
 from searchloop.search_backend.types import Query
 
@@ -17,7 +17,8 @@ def ask(query: Query) -> dict[str, object]:
 
 def fields(row: Row) -> tuple[object, ...]:
     """The date is that of the last push."""
-    about = f"{row.get('description') or ''} ({row.get('stargazers_count')} stars)"
+    stars = joined("", row.get("stargazers_count"))
+    about = joined(" ", row.get("description"), stars and f"({stars} stars)")
     return row.get("html_url"), row.get("full_name"), about, row.get("pushed_at")
 
 

@@ -5,7 +5,7 @@ https://nominatim.org/release-docs/latest/api/Search/; its terms allow one reque
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import Row, lower
+from searchloop.search_backend.engines._json import Row, joined, lower
 from searchloop.search_backend.engines.keyless import site_engine
 from searchloop.search_backend.types import Query
 
@@ -23,9 +23,12 @@ def ask(query: Query) -> dict[str, object]:
 
 def fields(row: Row) -> tuple[object, ...]:
     """The snippet is the kind of place, where it is, and the licence."""
-    page = f"https://www.openstreetmap.org/{row.get('osm_type')}/{row.get('osm_id')}"
-    about = f"{row.get('category')}: {row.get('type')}, at {row.get('lat')}, {row.get('lon')}."
-    return page, row.get("display_name"), f"{about} {row.get('licence', '')}"
+    number, lat, lon = (joined("", row.get(name)) for name in ("osm_id", "lat", "lon"))
+    page = f"https://www.openstreetmap.org/{row['osm_type']}/{number}"
+    kind = joined(": ", row.get("category"), row.get("type"))
+    about = joined(", ", kind, lat and lon and f"at {lat}, {lon}")
+    told = joined(". ", about, row.get("licence"))
+    return page if number.isdecimal() else None, row.get("display_name"), told
 
 
 ENGINE = site_engine(

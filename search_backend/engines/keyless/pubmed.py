@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.engines._json import joined
 from searchloop.search_backend.engines.keyless import CONTACT, polite
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, answers, get
 from searchloop.search_backend.types import Query, SearchResult
@@ -63,8 +64,8 @@ def _paper(uid: str, paper: Any) -> SearchResult | None:
         return None
     names = paper.get("authors")
     known = names if isinstance(names, list) else []
-    authors = [str(a.get("name")) for a in known if isinstance(a, Mapping)][:4]
-    about = ". ".join(filter(None, (", ".join(authors), str(paper.get("fulljournalname") or ""))))
+    authors = [a.get("name") for a in known if isinstance(a, Mapping)][:4]
+    about = joined(". ", joined(", ", *authors), paper.get("fulljournalname"))
     day = str(paper.get("sortpubdate") or "").partition(" ")[0].replace("/", "-")
     page = f"https://pubmed.ncbi.nlm.nih.gov/{uid}/" if uid.isdigit() else None
     return answers.result("pubmed", page, paper.get("title"), about, day)

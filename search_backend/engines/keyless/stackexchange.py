@@ -5,7 +5,7 @@ https://api.stackexchange.com/docs/advanced-search; 300 requests a day are allow
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import Row
+from searchloop.search_backend.engines._json import Row, joined
 from searchloop.search_backend.engines.keyless import site_engine
 from searchloop.search_backend.types import Query
 
@@ -18,9 +18,10 @@ def ask(query: Query) -> dict[str, object]:
 
 def fields(row: Row) -> tuple[object, ...]:
     """The snippet says if there is an answer."""
-    found = row.get("tags")
-    tags = ", ".join(map(str, found)) if isinstance(found, list) else "-"
-    about = f"{row.get('answer_count')} answers, score {row.get('score')}; {tags}"
+    answers, score = (joined("", row.get(name)) for name in ("answer_count", "score"))
+    told = joined(", ", answers and f"{answers} answers", score and f"score {score}")
+    tags = row.get("tags")
+    about = joined("; ", told, joined(", ", *tags) if isinstance(tags, list) else "")
     return row.get("link"), row.get("title"), about, row.get("creation_date")
 
 

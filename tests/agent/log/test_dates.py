@@ -145,7 +145,9 @@ NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
         ("Mar 4, 2026", "2026-03-04"),
         ("4 Mar 2026", "2026-03-04"),
         ("04. März 2026", None),
-        ("3/4/2026", "2026-03-04"),
+        *((either, None) for either in ("3/4/2026", "04/03/2026", "12/1/2026")),
+        *((sure, "2026-03-14") for sure in ("3/14/2026", "14/3/2026", "14/03/2026")),
+        *((sure, "2026-03-03") for sure in ("3/3/2026", "2026/3/3")),
         ("2026/03/04", "2026-03-04"),
         ("Wed, 04 Mar 2026 10:00:00 GMT", "2026-03-04"),
         (1772582400, "2026-03-04"),
@@ -164,7 +166,8 @@ NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
     ],
 )
 def test_the_day_of_a_page_as_providers_tell_it(told: object, day: str | None) -> None:
-    """Written out, as ISO, or as so long ago; whatever else it is, it is no day."""
+    """Written out, as ISO, or as so long ago; in figures where only one order of day and month can
+    be meant. Whatever else it is, it is no day."""
     assert iso_date(told, NOON) == day
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,11 +34,14 @@ KEY = "k-0123456789"
 
 # In the place of anything: other types, characters nobody should see, entities and markup without
 # end, addresses that lead elsewhere.
+ABSENT = object()
+PYTHON = re.compile(r"\b(?:None|True|False)\b|[\[{]['\]}]|\[None|<object")  # words of ours, no text
 ODD: tuple[Any, ...] = (
     *(None, 0, True, 10**20, "", " ", [], {}, [[]], [None], ["x"], [{}], {"results": []}),
     *("\x00", "\ud800", "\u202eevil", "\U000e0041", f"&#{'1' * 5000};", "&" * 3000, "<a" * 3000),
     *("javascript:alert(1)", "https://", "https://a.example/\ud800", "https://a.example/\u202e"),
-    *("https://google.com@evil.example/", "http://127.0.0.1/", "http://[::1]/", "2026-13-45"),
+    *(ABSENT, False, 1.5, [None, 7], {"a": None}, "https://google.com@evil.example/"),
+    *("http://127.0.0.1/", "http://[::1]/", "2026-13-45"),
     *("999 years ago", "Mon, 01 Jan 0001 00:00:00 +2400", "https://a.example/" + "x" * 20_000),
 )
 
@@ -71,11 +75,11 @@ def cause(outcome: Outcome) -> str | None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a JSON value, of lists the first one."""
+    """Every place in a JSON value; of a list, those in its longest entry."""
     yield path
     children = value.items() if isinstance(value, dict) else ()
-    if isinstance(value, list):
-        children = enumerate(value[:1])
+    if isinstance(value, list) and value:
+        children = [max(enumerate(value), key=lambda entry: len(json.dumps(entry[1])))]
     for key, child in children:
         yield from places(child, (*path, key))
 
@@ -83,8 +87,11 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     """`value` with something else at a place; what lies beside the path is shared."""
     if not path:
-        return new
+        return {} if new is ABSENT else new
     whole = copy.copy(value)
+    if new is ABSENT and len(path) == 1:
+        del whole[path[0]]
+        return whole
     whole[path[0]] = changed(value[path[0]], path[1:], new)
     return whole
 
@@ -107,6 +114,8 @@ def test_whatever_stands_in_an_answer(
             assert bool(shown) is (outcome.attempt.status == "ok"), told
             for one in shown:
                 assert one.title, told
+                assert not PYTHON.search(one.title + one.snippet), told
+                assert re.fullmatch(r"\d{4}-\d\d-\d\d", one.published or "2026-01-01"), told
                 assert one.url.startswith("https://") or not case.web, told
                 assert one.url.isascii() or "\u202e" not in one.url, told
             answer = SearchAnswer("tea", None, outcome.attempt.status, shown, (outcome.attempt,))

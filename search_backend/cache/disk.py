@@ -3,7 +3,7 @@
 A file that is locked, full or read-only is left alone for some seconds; a damaged one is deleted
 and begun anew. Several processes may share it. Entries whose time lies in the future are ignored.
 
-Spec: https://www.sqlite.org/pragma.html (auto_vacuum, max_page_count)
+Spec: https://www.sqlite.org/pragma.html (auto_vacuum)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME = "cache.sqlite3"
 MOST_ROWS = 20_000
 _PAGE = 4_096
 _LEAST_BYTES = 256 * 1024
-_FULL, _HALF = 0.8, 0.5  # of the whole file, when there is room and after there was none
+_FULL = 0.8  # of the whole file: one entry more, and there is still room
 _SWEEP_EVERY = 64  # entries
 _WAIT = 0.05  # seconds for another process, or thread, at the same file
 _PAUSE = 5.0
@@ -45,11 +45,7 @@ CREATE TABLE entries (
 {"; ".join(CHAT_TABLES)};
 PRAGMA user_version = {_VERSION}; COMMIT;
 """
-_SIZE = (
-    "SELECT (SELECT COUNT(*) FROM entries), page_count - freelist_count "
-    "FROM pragma_page_count, pragma_freelist_count"
-)
-_INSERT = "REPLACE INTO entries VALUES (NULL, ?, ?, ?, ?, ?)"
+_PAGES = "SELECT page_count - freelist_count FROM pragma_page_count, pragma_freelist_count"
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -122,16 +118,10 @@ class Disk:
         return "" if chat.temporary and self._path else chat.id
 
     def _write(self, connection: sqlite3.Connection, row: tuple[Any, ...], chat: Owner) -> bool:
-        if self._puts % _SWEEP_EVERY == 0:
-            self._sweep(connection, _FULL)
+        if self._puts % _SWEEP_EVERY == 0 or not self._has_room(connection):
+            self._sweep(connection)
         self._puts += 1
-        try:
-            connection.execute(_INSERT, row)
-        except sqlite3.OperationalError as error:
-            if "full" not in str(error):
-                raise
-            self._sweep(connection, _HALF)
-            connection.execute(_INSERT, row)
+        connection.execute("REPLACE INTO entries VALUES (NULL, ?, ?, ?, ?, ?)", row)
         # In this order: a chat that is forgotten in between takes the entry with it.
         if (owner := self._owner(chat)) and not mark(connection, row[0].hex(), owner):
             connection.execute("DELETE FROM entries WHERE key = ?", row[:1])
@@ -227,7 +217,6 @@ class Disk:
                 "auto_vacuum = INCREMENTAL",
                 "journal_mode = WAL",
                 "synchronous = OFF",  # a crash of the machine costs entries, which come again
-                f"max_page_count = {self._most_bytes // _PAGE}",
                 f"journal_size_limit = {_LEAST_BYTES}",
             ):
                 connection.execute(f"PRAGMA {setting}")
@@ -238,13 +227,15 @@ class Disk:
             raise
         return connection
 
-    def _sweep(self, connection: sqlite3.Connection, share: float) -> None:
-        """Deletes what is too old, then the oldest entries until a `share` of the file is used."""
+    def _has_room(self, connection: sqlite3.Connection) -> bool:
+        pages = connection.execute(_PAGES).fetchone()[0]
+        return bool(pages * _PAGE <= self._most_bytes * _FULL)
+
+    def _sweep(self, connection: sqlite3.Connection) -> None:
+        """Deletes what is too old, then the oldest entries until there is room."""
         connection.execute("DELETE FROM entries WHERE until <= ?", (self._clock(),))
-        while True:
-            rows, pages = connection.execute(_SIZE).fetchone()
-            fits = pages * _PAGE <= self._most_bytes * share
-            if not rows or (fits and rows <= self._most_rows - _SWEEP_EVERY):
+        while rows := connection.execute("SELECT COUNT(*) FROM entries").fetchone()[0]:
+            if rows <= self._most_rows - _SWEEP_EVERY and self._has_room(connection):
                 break
             connection.execute(
                 "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY id LIMIT ?)",

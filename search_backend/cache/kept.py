@@ -65,7 +65,7 @@ class Cache:
         or of another version. It is the chat's too."""
         stores = filter(None, (self._disk, self._memory))
         found = [entry for store in stores if (entry := store.get(kind.__name__, key, chat))]
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
+        with suppress(ValueError):
             newest = min(found, key=lambda entry: entry.age)
             return restored(kind, newest.value), newest.age
         return None

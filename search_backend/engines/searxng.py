@@ -23,7 +23,7 @@ from searchloop.search_backend.plugin.answers import (
     with_sites,
 )
 from searchloop.search_backend.text.clean import one_line
-from searchloop.search_backend.types import EngineError, Query, SearchResult
+from searchloop.search_backend.types import TIME_WORDS, EngineError, Query, SearchResult
 
 TITLE = "SearXNG"
 SETTINGS = (
@@ -33,7 +33,6 @@ SETTINGS = (
         aliases=("SEARXNG_INSTANCE_URL", "SEARXNG_API_URL", "SEARXNG_QUERY_URL"),
     ),
 )
-RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 SAFE = {"off": "0", "moderate": "1", "strict": "2"}
 
 
@@ -44,7 +43,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
         url += "/search"
     parameters = {"q": with_sites(query), "format": "json"}
     if query.time_range:
-        parameters["time_range"] = RANGES[query.time_range]
+        parameters["time_range"] = TIME_WORDS[query.time_range]
     if query.language:
         country = f"-{query.country.upper()}" if query.country else ""
         parameters["language"] = query.language.lower() + country

@@ -15,10 +15,10 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from searchloop.search_backend.other_apis import Contract, Route, Shape, Values, answered
-from searchloop.search_backend.types import Problem, SearchAnswer, SearchBackendError
+from searchloop.search_backend.types import TIME_WORDS, Problem, SearchAnswer, SearchBackendError
 
 RESULTS, MOST_QUERIES = 10, 5
-_TIME = {"hour": "d", "day": "d", "week": "w", "month": "m", "year": "y"}
+_TIME = {"hour": "d", **{word: letter for letter, word in TIME_WORDS.items()}}
 _WITHOUT_COUNTERPART = (
     *("search_after_date_filter", "search_before_date_filter", "last_updated_after_filter"),
     *("last_updated_before_filter", "search_mode"),

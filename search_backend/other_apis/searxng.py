@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from searchloop.search_backend.other_apis import Contract, Route, Shape, Values, sentence_error
-from searchloop.search_backend.types import SearchAnswer, SearchBackendError
+from searchloop.search_backend.types import TIME_WORDS, SearchAnswer, SearchBackendError
 
 RESULTS = 10
-_TIME = {"day": "d", "week": "w", "month": "m", "year": "y"}
+_TIME = {word: letter for letter, word in TIME_WORDS.items()}
 _SAFE = {"0": "off", "1": "moderate", "2": "strict"}
 # Why an engine has no results though nothing is wrong with it.
 _NO_FAULT = frozenset({"overtaken", "filtered"})

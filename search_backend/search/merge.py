@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from urllib.parse import unquote
 
 from searchloop.analysis.addresses import AMP_VIEWER, url_key
@@ -58,13 +59,9 @@ class Checked:
 
 def listed(engine: Engine, found: object) -> list[SearchResult]:
     """Returns the results that an engine gave. Raises EngineError for what is no list of them."""
-    if not isinstance(found, list):
-        what = f"{engine.title} gave {type(found).__name__} in place of a list."
-        remedy = "Return a list of SearchResult, which is empty where nothing was found."
-        raise EngineError("config", what, remedy)
-    results = found[:MOST_ROWS]
+    results: list[Any] = found[:MOST_ROWS] if isinstance(found, list) else [None]
     if not all(map(_is_result, results)):
-        what = f"{engine.title} gave something that is no result."
+        what = f"{engine.title} gave something that is no list of results."
         remedy = "Return SearchResult objects whose title, url, snippet and source are texts."
         raise EngineError("config", what, remedy)
     for each in results if engine.open is None else ():

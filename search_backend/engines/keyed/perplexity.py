@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import json_engine, lower, upper
 from searchloop.search_backend.plugin import Setting
-from searchloop.search_backend.types import Query
+from searchloop.search_backend.types import TIME_WORDS, Query
 
 MOST_DOMAINS = 20
-RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 
 
 def ask(query: Query) -> dict[str, object]:
@@ -23,7 +22,7 @@ def ask(query: Query) -> dict[str, object]:
         # Extracts are for choosing a page; the page itself is opened when it matters.
         "max_tokens_per_page": 512,
         "search_domain_filter": domains[:MOST_DOMAINS],
-        "search_recency_filter": RANGES.get(query.time_range or ""),
+        "search_recency_filter": TIME_WORDS.get(query.time_range or ""),
         "country": upper(query.country),
         "search_language_filter": [language] if language else None,
     }

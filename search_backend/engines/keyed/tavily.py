@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import json_engine
 from searchloop.search_backend.plugin import Setting
-from searchloop.search_backend.types import Query
+from searchloop.search_backend.types import TIME_WORDS, Query
 
 # 402 is nobody's but the standard's; the other two are this engine's own for plan and budget.
 QUOTA = (402, 432, 433)
-RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 
 
 def ask(query: Query) -> dict[str, object]:
@@ -20,7 +19,7 @@ def ask(query: Query) -> dict[str, object]:
         "query": query.text,
         "search_depth": "basic",
         "max_results": query.max_results,
-        "time_range": RANGES.get(query.time_range or ""),
+        "time_range": TIME_WORDS.get(query.time_range or ""),
         "include_domains": query.allowed_domains,
         "exclude_domains": query.blocked_domains,
     }

@@ -1,4 +1,4 @@
-"""The values and errors of the search backend. Imports nothing of ours but `told`.
+"""The values and errors of the search backend. Imports the standard library only.
 
 Values are frozen; their `as_json` methods return the shapes of the HTTP contract.
 
@@ -18,15 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from searchloop.analysis.told import Told
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-T = TypeVar("T")
 TimeRange = Literal["d", "w", "m", "y"]
 SafeSearch = Literal["off", "moderate", "strict"]
 AttemptStatus = Literal["ok", "empty", "blocked", "error", "skipped"]
@@ -53,20 +48,6 @@ def _plain(part: Any) -> Any:
     if isinstance(part, tuple):
         return [_plain(each) for each in part]
     return part.as_json() if isinstance(part, _Shape) else part
-
-
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter  # takes 75 ms to load
-
-    return TypeAdapter(kind)
-
-
-def restored(kind: type[T], value: Any) -> T:
-    """Returns the value of this type whose JSON form is `value`. Raises ValueError for anything
-    else."""
-    found: T = _reader(kind).validate_python(value)  # type: ignore[arg-type] # types have a hash
-    return found
 
 
 @dataclass(frozen=True, slots=True)

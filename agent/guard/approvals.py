@@ -30,8 +30,8 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
 from searchloop.agent.tools import Tool
-from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Emit
+from searchloop.analysis.secret_files import plain_name
 from searchloop.analysis.told import one_of
 
 Approve = Literal["ask", "auto", "never"]

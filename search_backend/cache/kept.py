@@ -12,13 +12,31 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.types import NOBODY, Owner, SearchBackendError, restored
+from searchloop.search_backend.types import NOBODY, Owner, SearchBackendError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 MEMORY_BYTES = 32 * 2**20
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # takes 75 ms to load
+
+    return TypeAdapter(kind)
+
+
+def restored(kind: type[T], value: Any) -> T:
+    """Returns the value of this type whose JSON form is `value`. Raises ValueError for anything
+    else."""
+    found: T = _reader(kind).validate_python(value)  # type: ignore[arg-type] # types have a hash
+    return found
 
 
 class SingleFlight(Generic[T]):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from searchloop.analysis.secret_files import secret
 from searchloop.search_backend import readers
 from searchloop.search_backend.readers import (
     brought_readers,
@@ -40,13 +41,6 @@ _OTHER = frozenset(
     )
 )
 _PROGRAMS = frozenset((".ts", ".mts", ".cts"))  # which servers and `mimetypes` take for films
-_SECRET_NAME = re.compile(
-    r"id_(?:rsa|dsa|ecdsa|ed25519)|\.?(?:env|netrc|pgpass|npmrc|pypirc|htpasswd)(?:\..+)?"
-    r"|.+\.(?:pem|key|p12|pfx|kdbx?|keystore|jks|ppk|gpg|env)"
-    r"|(?:.+[._-])?(?:credentials?|secrets?|passwords?|passwd|tokens?)"
-    r"(?:\.(?:json|ya?ml|toml|ini|txt|csv|xml|conf|cfg|properties))?",
-    re.IGNORECASE,
-)
 _SECRET_TEXT = re.compile(rb"\A[\s\xef\xbb\xbf]*-----BEGIN [A-Z ]*PRIVATE KEY")
 
 ReadPage = Callable[..., Page]
@@ -71,7 +65,7 @@ class Found:
 def found_file(path: str, file: Path, stat: os.stat_result, *, named: bool = False) -> Found:
     """Judges a file by name and size; one that the user `named` may be hidden or of any kind."""
     why = "" if named else _hindrance(file.name)
-    if _SECRET_NAME.fullmatch(file.name):
+    if not why and secret((file.name,)):
         why = SECRET
     if not why and stat.st_size > MOST_BYTES:
         why = f"larger than {MOST_BYTES // 2**20} MB"

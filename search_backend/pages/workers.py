@@ -24,6 +24,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import IO, Any
 
+from searchloop.search_backend.cache.kept import restored
 from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
 from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.readers import Reader, reader_plugins
@@ -33,7 +34,6 @@ from searchloop.search_backend.types import (
     Problem,
     SearchBackendError,
     failed_page,
-    restored,
 )
 
 SECONDS = 5.0

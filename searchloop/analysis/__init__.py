@@ -4,5 +4,5 @@ and `plugins` and `told`, which both sides have.
 It imports nothing of the other packages, and is the only part of `searchloop` that they import.
 
 Others may import: addresses, characters, dates, language, plugins, redaction, schema_check,
-schemas, sentences, terms, told, words.
+schemas, secret_files, sentences, terms, told, words.
 """

@@ -21,7 +21,8 @@ from searchloop.agent.settings import SHARED, Environment, Setting, read_config
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.tools.workspace import is_below, is_system
-from searchloop.agent.tools.workspace.paths import closed, secret
+from searchloop.agent.tools.workspace.paths import closed
+from searchloop.analysis.secret_files import secret
 from searchloop.compose import Services
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route

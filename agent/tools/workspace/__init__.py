@@ -17,7 +17,6 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Tool, ToolContext, ToolFunction, ToolSource
-from searchloop.agent.tools.workspace.paths import holds_keys
 from searchloop.agent.tools.workspace.reading import (
     LIST_DIRECTORY,
     READ_FILE,
@@ -36,6 +35,7 @@ from searchloop.agent.tools.workspace.writing import (
     undo,
 )
 from searchloop.agent.types import ToolResult, ToolSpec
+from searchloop.analysis.secret_files import holds_keys
 
 T = TypeVar("T")
 Reply = tuple[str, dict[str, Any]]

@@ -26,7 +26,8 @@ from searchloop.agent.tools.workspace.folders import (
     take_free_place,
     written,
 )
-from searchloop.agent.tools.workspace.paths import Parts, closed, parts_of, secret
+from searchloop.agent.tools.workspace.paths import Parts, closed, parts_of
+from searchloop.analysis.secret_files import secret
 
 MAX_BYTES = 10_000_000  # of a file that is read or written
 

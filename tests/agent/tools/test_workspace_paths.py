@@ -23,10 +23,10 @@ from searchloop.agent.tools.workspace.paths import (
     matches_glob,
     new_file_diff,
     parts_of,
-    secret,
 )
 from searchloop.agent.tools.workspace.reading import list_directory, read_file, search_files
 from searchloop.agent.tools.workspace.tree import Tree
+from searchloop.analysis.secret_files import secret
 
 SECRET = "canary-of-the-outside"
 BOTH = pytest.mark.parametrize("folder", [Folder, PathFolder])
@@ -193,6 +193,7 @@ def test_any_path_stays_inside_or_is_refused(names: list[str], start: str, windo
 
 
 SECRETS = (
+    *("passwords (1).txt", "API-Keys - Copy.csv", "tokens.yaml", "Kennwörter (2).md"),
     *(".env", ".Env.local", "prod.env", "id_ed25519", "tls.key", ".npmrc", "a.kdbx", "a/.env"),
     *(".env~", "prod.env.bak", ".env.backup", ".env (1)", "#.env#", ".env.2024", "id_rsa.old"),
     *(".env.bak.gz", "a.kdbx.tmp", "keys.json.orig", "tls copy.key", "secrets.yaml.save"),

@@ -39,7 +39,6 @@ _HEAD = 64 * 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
-_RANGE = re.compile(r"bytes[ =]0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
 _TEXT = re.compile(
     r"|text/.*|.*[/+](?:x-)?(?:xml|jsonl?|ndjson|javascript|yaml|toml|sql|sh|tex|subrip)"
 )
@@ -139,7 +138,7 @@ async def read_page(
         work = partial(_unpacked, body, encoding, limits.max_decoded)
         body, why = await asyncio.wrap_future(in_thread(work))
         cut = why if why != "connection" else cut or why
-    cut = cut or ("partial" if _is_part(answer) else "")
+    cut = cut or "partial" * (answer.status == 206)
     if cut and not (body and _TEXT.fullmatch(kind)):
         if cut == "deadline":
             raise timed_out(limits.seconds)
@@ -227,14 +226,6 @@ def refresh_of(page: Fetched, read: RefreshIn = refresh_in) -> str | None:
     if page.status != 200 or not (said or is_named):
         return None
     return read(head, page.charset, said)
-
-
-def _is_part(answer: aiohttp.ClientResponse) -> bool:
-    """True for a part of the page, though all was asked for (RFC 9110 15.3.7); some servers send
-    the whole page as one part."""
-    said = [_RANGE.fullmatch(value) for value in answer.headers.getall("content-range", ())]
-    whole = len(said) == 1 and said[0] is not None and int(said[0][1]) + 1 == int(said[0][2])
-    return answer.status == 206 and not whole
 
 
 def _kept(answer: aiohttp.ClientResponse) -> Mapping[str, str]:

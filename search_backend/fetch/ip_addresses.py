@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -116,29 +117,20 @@ def parse_ranges(ranges: Sequence[str]) -> tuple[Network, ...]:
     Raises SettingError for a range that is not written as one, is very wide, or reaches outside the
     private blocks of the table: loopback, link-local and metadata stay closed whatever it says.
     """
-    return _parse_ranges(tuple(ranges))
-
-
-@lru_cache(maxsize=16)
-def _parse_ranges(ranges: tuple[str, ...]) -> tuple[Network, ...]:
     return tuple(_parse_range(text.strip()) for text in ranges)
 
 
+@lru_cache(maxsize=16)
 def _parse_range(text: str) -> Network:
-    try:
+    with suppress(ValueError):
         block = ip_network(text if _RANGE.fullmatch(text) else "")
-    except ValueError:
-        what = f"{text!r} is not a range of addresses."
-        remedy = "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15."
-        raise SettingError("bad_range", what, remedy) from None
-    if block.prefixlen < _WIDEST[block.version]:
-        what = f"The range {text} is too wide to be opened."
-        remedy = f"Name the part that is used, /{_WIDEST[block.version]} or narrower."
-        raise SettingError("bad_range", what, remedy)
-    ends = block.network_address, block.broadcast_address
-    row = next((row for row in _TABLE if all(end in row.network for end in ends)), None)
-    if row is None or not row.may_open:
-        what = f"The range {text} cannot be opened: it is not inside one private block."
-        remedy = "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be."
-        raise SettingError("bad_range", what, remedy)
-    return block
+        ends = block.network_address, block.broadcast_address
+        row = next((row for row in _TABLE if all(end in row.network for end in ends)), None)
+        if row and row.may_open and block.prefixlen >= _WIDEST[block.version]:
+            return block
+    raise SettingError(
+        "bad_range",
+        f"{text!r} is no range of addresses that can be opened.",
+        "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15, no wider "
+        f"than /8 (IPv6: /16) and inside one of {', '.join(_ROWS['may_open'])}.",
+    )

@@ -116,7 +116,9 @@ class Reading:
                     told = tuple(attempts) if len(attempts) > 1 else ()
                     return replace(page, reader=name, attempts=told)
                 failed = failed or replace(page, reader=name)
-            if name == LOCAL and not _another_may(attempts[-1]):
+            status, error = attempts[-1].status, attempts[-1].error
+            may = status in ("needs_js", "blocked") or (error and error.code in _WORTH_ANOTHER)
+            if name == LOCAL and not may:
                 break
         if isinstance(failed, FetchFailed) and len(attempts) == 1:
             raise failed
@@ -219,12 +221,6 @@ def inside(page: Page, rules: Rules) -> Page:
 
 def _test(rules: Rules) -> Callable[[str], bool] | None:
     return None if rules == ANYWHERE else rules.passes
-
-
-def _another_may(attempt: ReaderAttempt) -> bool:
-    if attempt.status in ("needs_js", "blocked"):
-        return True
-    return attempt.error is not None and attempt.error.code in _WORTH_ANOTHER
 
 
 _NO_TEXT = Problem("no_text", "There is no text on this page.", "Use another source.")

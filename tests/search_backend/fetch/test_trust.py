@@ -30,10 +30,10 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("SSL_CERT_FILE", "/nowhere/ca.pem", "no such file or directory"),
+        ("SSL_CERT_FILE", f"{DATA}/none.pem", "no such file or directory"),
         ("SSL_CERT_FILE", str(DATA), "is a directory"),
         ("SSL_CERT_FILE", __file__, "no certificate in it"),
-        ("SSL_CERT_DIR", "/nowhere:/neither", "no such folder"),
+        ("SSL_CERT_DIR", f"{__file__}/a:{__file__}/b", "no such folder"),
     ],
 )
 def test_the_setting_is_named(

@@ -116,9 +116,10 @@ class Reading:
                     told = tuple(attempts) if len(attempts) > 1 else ()
                     return replace(page, reader=name, attempts=told)
                 failed = failed or replace(page, reader=name)
-            status, error = attempts[-1].status, attempts[-1].error
-            may = status in ("needs_js", "blocked") or (error and error.code in _WORTH_ANOTHER)
-            if name == LOCAL and not may:
+            last = attempts[-1]
+            code = last.error.code if last.error else ""
+            is_worth = last.status in ("needs_js", "blocked") or code in _WORTH_ANOTHER
+            if name == LOCAL and not is_worth:
                 break
         if isinstance(failed, FetchFailed) and len(attempts) == 1:
             raise failed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from searchloop.agent.log.events import (
@@ -58,6 +59,7 @@ class Past:
     written: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     transcript: tuple[Message, ...] = ()
     finished: bool = False
+    seconds: float = 0.0  # that its processes worked on it
 
     @property
     def fell_back(self) -> bool:
@@ -82,17 +84,19 @@ class Past:
         said = messages_from([alone, *(e for e in own if e.type in ("message", "tool_result"))])[1:]
         answers = [m for m in said if m.role == "assistant"]
         answered = {result.call_id for result in results}
+        worked = sum(max(0.0, b.at - a.at) for a, b in pairwise(own) if b.type != "run_resumed")
         return cls(
             run_id,
             asked,
             events[place].data,
-            tuple(_steps(whole, answers, results)),
+            tuple(_steps(whole, answers, results, worked)),
             Usage(**whole[-1].data["usage"]) if whole else Usage(),
             {result.call_id: result for result in results},
             frozenset(e.data["call_id"] for e in own if e.type == "tool_started"),
             tuple((e.type, e.data) for e in own),
             tuple(m for m in said if m.role != "tool" or m.tool_call_id in answered),
             any(e.type == "run_finished" for e in own),
+            worked,
         )
 
     def before(self, events: Sequence[Event]) -> tuple[list[Message], Message]:
@@ -104,7 +108,10 @@ class Past:
 
 
 def _steps(
-    whole: Sequence[Event], answers: Sequence[Message], results: Sequence[ToolResult]
+    whole: Sequence[Event],
+    answers: Sequence[Message],
+    results: Sequence[ToolResult],
+    seconds: float,
 ) -> Iterable[Finished]:
     """Yields the answers, the last with the sum of the log less what the loop counts of tools."""
     earlier = {call.id for message in answers[:-1] for call in message.tool_calls}
@@ -113,7 +120,8 @@ def _steps(
         total = Usage(**event.data["usage"]) if event is whole[-1] else NOTHING
         used: Any = [n and n - (known or 0) for n, known in zip(total, tools, strict=True)]
         why: StopReason = event.data["stop_reason"] or "stop"
-        yield Finished(message, why, Usage(*used)._replace(seconds=None))
+        worked = seconds if event is whole[-1] else None
+        yield Finished(message, why, Usage(*used)._replace(seconds=worked))
 
 
 @dataclass(slots=True)

@@ -333,7 +333,8 @@ class Run:
     def _usage(self, recorder: Recorder, outcome: Outcome | None) -> Usage:
         """Returns the provider's counts, and ours of searches and pages where it has none."""
         usage = outcome.usage if outcome else recorder.usage
-        seconds = round(time.monotonic() - self.began, 3)
+        before = self.past.seconds if self.past else 0.0
+        seconds = round(before + time.monotonic() - self.began, 3)
         searches, pages = usage.searches, usage.pages
         if outcome is None or searches is None:
             searches = max(searches or 0, recorder.searches)

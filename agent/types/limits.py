@@ -85,7 +85,7 @@ class Meter:
         return model._replace(
             searches=plus(model.searches, tools.searches),
             pages=plus(model.pages, tools.pages),
-            seconds=round(time.monotonic() - self._began, 3),
+            seconds=round((model.seconds or 0.0) + time.monotonic() - self._began, 3),
         )
 
     def reached(self) -> str | None:

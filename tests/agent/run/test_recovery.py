@@ -22,9 +22,12 @@ import pytest
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.log.leases import Lease, machine
+from searchloop.agent.run.resume import Past
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import delete_session, make_plan
+from searchloop.agent.types import Limits, Message, Meter, Usage
 from tests.agent.run.test_stop import Silent, Slow
 from tests.agent.scripted import House, Scripted, open_house, says, settings
 
@@ -90,6 +93,29 @@ async def test_whose_runs_are_taken_over(
         assert (house.log.leases.held() == []) is closed
         assert (house.kinds()[-1] == "run_finished") is closed
         assert await house.runner.recover() == 0
+
+
+async def test_the_time_before_a_takeover_counts(tmp_path: Path, dead: int) -> None:
+    """What the dead process worked is in the usage and towards the limit; nobody's time is not."""
+    said = message_data(Message("assistant", "A"), step=1, usage=Usage(), stop_reason="tool_calls")
+    times = {"user_message": 0, "run_started": 10, "message": 40, "run_resumed": 900, "notice": 901}
+    told = {"user_message": {"text": "hi"}, "run_started": {"run_id": "r1"}, "message": said}
+    past = Past.of(
+        [Event.of(n, k, told.get(k, {}), at) for n, (k, at) in enumerate(times.items())], "r1"
+    )
+    assert past
+    meter = Meter(Limits(seconds=31))
+    meter.step(past.steps[-1].usage)
+    assert meter.reached() == "the limit of 31 seconds"
+    async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+        left_behind(house, f"{HERE}/{dead}/x")
+        with sqlite3.connect(house.log.where) as db:
+            began = "UPDATE events SET at = at - 100, checksum = NULL WHERE type = 'run_started'"
+            db.execute(began)
+        db.close()
+        assert await house.runner.recover() == 1
+        await house.runner.wait(house.session)
+        assert house.log.last_event(house.session).data["usage"]["seconds"] >= 100
 
 
 async def test_a_run_that_kills_its_process_is_given_up(tmp_path: Path, dead: int) -> None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
@@ -247,67 +247,68 @@ _BARE = re.compile(rb"(?m)^(?:error: ?)?[\[{]")
 MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
-def _too_large() -> ProviderError:
-    what = f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB."
-    return ProviderError("bad_response", what, _REMEDY)
-
-
-class _Pieces(list[bytes]):
-    """The pieces of an event that is not complete yet, at most MAX_EVENT bytes."""
-
-    size = 0
-
-    def add(self, data: bytes) -> None:
-        """Adds a piece. Raises ProviderError for an event that is too large."""
-        if data:
-            self.size += len(data)
-            if self.size > MAX_EVENT:
-                raise _too_large()
-            self.append(data)
-
-    def take(self, more: bytes = b"") -> bytes:
-        """Returns all pieces and `more` as one, and forgets them."""
-        whole = b"".join((*self, more))
-        self.clear()
-        self.size = 0
-        return whole
-
-
 _BOM = b"\xef\xbb\xbf"
 
 
-class SseSplitter:
-    """Returns the `data` of each complete server-sent event, without comments and other fields."""
+class _Splitter:
+    """Splits a stream at each `gap`; an event may have MAX_EVENT bytes."""
+
+    gap: ClassVar[bytes]
 
     def __init__(self) -> None:
-        self._pieces = _Pieces()
-        self._after_cr = False
+        self._held = bytearray()
         self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Returns the payloads completed by `data`, with newlines between an event's lines."""
-        if data and (self._after_cr or b"\r" in data):  # a CRLF cut in two is one line end
-            data = data[1:] if self._after_cr and data[:1] == b"\n" else data
-            self._after_cr = data.endswith(b"\r")
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        cut = data[:1] == b"\n" and self._pieces and self._pieces[-1].endswith(b"\n")
-        if not (cut or b"\n\n" in data):
-            self._pieces.add(data)
+        """Returns the payloads completed by `data`. Raises ProviderError for a too large one."""
+        seen = max(0, len(self._held) - 1)
+        self._held += data
+        if self._held.find(self.gap, seen) < 0:
+            if len(self._held) > MAX_EVENT:
+                what = f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB."
+                raise ProviderError("bad_response", what, _REMEDY)
             return []
-        *blocks, rest = self._pieces.take(data).split(b"\n\n")
-        if any(len(block) > MAX_EVENT for block in blocks):
-            raise _too_large()
-        self._pieces.add(rest)
+        *blocks, rest = bytes(self._held).split(self.gap)
+        self._held = bytearray(rest)
         return self._payloads(blocks)
 
     def close(self) -> list[bytes]:
-        """Returns the payload of a last event without its blank line, if any."""
-        return self._payloads([self._pieces.take().rstrip(b"\n")])
+        """Returns the payload of a last event without its gap, if any."""
+        return self._payloads([bytes(self._held.rstrip(b"\n"))])
 
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if not self._begun:
             self._begun, blocks[0] = True, blocks[0].removeprefix(_BOM)
-        return [payload for payload in map(_data, blocks) if payload]
+        return [payload for payload in map(self._read, blocks) if payload]
+
+    def _read(self, block: bytes) -> bytes:
+        raise NotImplementedError
+
+
+class NdjsonSplitter(_Splitter):
+    """Returns the lines of a newline-delimited stream, without blank ones."""
+
+    gap = b"\n"
+
+    def _read(self, block: bytes) -> bytes:
+        return block.strip()
+
+
+class SseSplitter(_Splitter):
+    """Returns the `data` of each complete server-sent event, without comments and other fields."""
+
+    gap = b"\n\n"
+    _after_cr = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        if data and (self._after_cr or b"\r" in data):  # a CRLF cut in two is one line end
+            data = data[1:] if self._after_cr and data[:1] == b"\n" else data
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return super().feed(data)
+
+    def _read(self, block: bytes) -> bytes:
+        return _data(block)
 
 
 def _data(block: bytes) -> bytes:
@@ -325,32 +326,6 @@ def _data(block: bytes) -> bytes:
     if bare and document_of(block[bare.end() - 1 :]) is not None:
         return block[bare.end() - 1 :]
     return b"\n".join(lines)
-
-
-class NdjsonSplitter:
-    """Returns the lines of a newline-delimited stream, without blank ones."""
-
-    def __init__(self) -> None:
-        self._pieces = _Pieces()
-        self._begun = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Returns the lines completed by `data`, stripped."""
-        if b"\n" not in data:
-            self._pieces.add(data)
-            return []
-        *lines, rest = self._pieces.take(data).split(b"\n")
-        self._pieces.add(rest)
-        return self._lines(lines)
-
-    def close(self) -> list[bytes]:
-        """Returns a last line without its newline, if any."""
-        return self._lines([self._pieces.take()])
-
-    def _lines(self, lines: list[bytes]) -> list[bytes]:
-        if not self._begun:
-            self._begun, lines[0] = True, lines[0].removeprefix(_BOM)
-        return [line for line in map(bytes.strip, lines) if line]
 
 
 def document_of(body: bytes) -> Any:

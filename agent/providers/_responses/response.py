@@ -64,8 +64,10 @@ class ResponseText(ShownAnswer):
         part = self._part(key)
         if part.done:
             return ""
+        if part is self._unshown[0]:  # the usual case
+            return self.show(part, part.add(piece))
         part.waiting.append(part.add(piece))
-        return self._advance()
+        return ""
 
     def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
         """Ends a part whose whole text is `full`."""

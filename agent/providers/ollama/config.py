@@ -10,9 +10,7 @@ https://github.com/ollama/ollama/blob/main/envconfig/config.go
 from __future__ import annotations
 
 import base64
-import ipaddress
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -23,6 +21,7 @@ from searchloop.agent.transport.exchange import Endpoint
 DEFAULT_PORT = 11434
 DEFAULT_HOST = f"127.0.0.1:{DEFAULT_PORT}"
 CLOUD = "ollama.com"
+_REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,40 +49,23 @@ def parse_address(value: str) -> OllamaAddress:
     if not mark:
         scheme, rest = "https" if text == CLOUD else "http", text
     try:
-        parts = urlsplit(f"{scheme.lower()}://{_with_brackets(rest)}")
+        parts = urlsplit(f"{scheme.lower()}://{rest}")
         port = parts.port or (None if mark or text == CLOUD else DEFAULT_PORT)
         if parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
             raise ValueError("only http:// and https:// addresses work here")
+        if parts.netloc.rpartition("@")[2].count(":") > 1 and "[" not in parts.netloc:
+            raise ValueError("an IPv6 address stands in brackets")
         if any(c.isspace() for c in parts.netloc + parts.path):
             raise ValueError("it holds blanks")
     except ValueError as error:
         what = f"OLLAMA_HOST {text.rpartition('@')[2]!r} is not an address: {error}."
         remedy = "Write host, host:port or a URL, for example OLLAMA_HOST=http://127.0.0.1:11434."
         raise ConfigError("bad_ollama_host", what, remedy) from error
-    hostname = _reachable(parts.hostname or "127.0.0.1")
+    hostname = parts.hostname or "127.0.0.1"
+    hostname = _REACHABLE.get(hostname, hostname)
     netloc = (f"[{hostname}]" if ":" in hostname else hostname) + (f":{port}" if port else "")
     base = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
     return OllamaAddress(base, login=_login(parts))
-
-
-def _with_brackets(text: str) -> str:
-    """Puts a bare IPv6 address into the brackets that a URL needs."""
-    host, slash, path = text.partition("/")
-    ip = _ip(host)
-    return f"[{host}]{slash}{path}" if ip and ip.version == 6 else text
-
-
-def _reachable(hostname: str) -> str:
-    ip = _ip(hostname)
-    if ip is None or not ip.is_unspecified:
-        return hostname
-    return "::1" if ip.version == 6 else "127.0.0.1"
-
-
-def _ip(hostname: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    with suppress(ValueError):
-        return ipaddress.ip_address(hostname)
-    return None
 
 
 def _login(parts: SplitResult) -> str | None:

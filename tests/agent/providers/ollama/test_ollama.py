@@ -123,8 +123,7 @@ def test_thinking_goes_back_inside_its_turn_only() -> None:
         ("0.0.0.0", "http://127.0.0.1:11434"),
         ("0.0.0.0:8080", "http://127.0.0.1:8080"),
         ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
-        ("::", "http://[::1]:11434"),
-        ("::1", "http://[::1]:11434"),
+        ("[::]", "http://[::1]:11434"),
         ("[::1]:8080", "http://[::1]:8080"),
         ("http://gpu-box", "http://gpu-box"),
         ("https://gpu-box", "https://gpu-box"),
@@ -143,7 +142,9 @@ def test_where_ollama_is(given: str, base: str) -> None:
     assert codec(OLLAMA_BASE_URL=given).url(OLLAMA.request()) == f"{base}/api/chat"
 
 
-@pytest.mark.parametrize("given", ["ftp://x", "http://x:99999", "x:port", "http://[::1", "a b"])
+@pytest.mark.parametrize(
+    "given", ["ftp://x", "http://x:99999", "x:port", "http://[::1", "a b", "::1"]
+)
 def test_what_is_no_address(given: str) -> None:
     """A wrong OLLAMA_HOST is named, with an example of a right one."""
     with pytest.raises(ConfigError, match="OLLAMA_HOST") as caught:

@@ -41,8 +41,13 @@ def _paragraphs(number: int, inside: str = "class=k") -> str:
 
 
 # What grows, and the page for a size; sizes are in kilobytes of markup, about.
+_STORED = "<div id=root></div><script>window.__X__={"
 PAGES: Mapping[str, Callable[[int], str]] = {
     "rules and elements": lambda n: _page("p{color:#fff}" * 31 * n, _paragraphs(120 * n, "")),
+    "pictures in a cell": lambda n: f"<table><tr><td>{'<b><img alt=x>' * 60 * n}",
+    "pictures in pictures": lambda n: f"<table><tr><td>{'<svg><title>x</title>' * 60 * n}",
+    "stored texts": lambda n: _STORED + '\\"' * 800 * n,
+    "stored quotes": lambda n: _STORED + '\'":"[' * 400 * n,
     "rules that undo": lambda n: _page(
         "".join(f"p.k{{display:{'none' if i % 2 else 'block'};x:{i}}}" for i in range(20 * n)),
         _paragraphs(50 * n),

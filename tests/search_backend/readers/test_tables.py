@@ -74,7 +74,7 @@ A = ["a", "b", "c"]
          [A, ["Chad", "Yes", "3"]]),
         (f"{HEAD}<tr><td>1<td><i class=ok title=Yes></i><td><i title=No>3</i>",
          [A, ["1", "Yes", "3"]]),
-        (f"{HEAD}<tr><td><svg><title>Not included</title><path/></svg><td><svg aria-label=Yes>"
+        (f"{HEAD}<tr><td><svg><title>Not included</title><svg></svg></svg><td><svg aria-label=Yes>"
          "<title>Yes</title></svg><td>since 2 <svg aria-label=Yes aria-hidden=true></svg>",
          [A, ["Not included", "Yes", "since 2"]]),
         (f"{HEAD}<tr><td>1<td>2<td><input type=checkbox checked>", [A, ["1", "2", "[x]"]]),

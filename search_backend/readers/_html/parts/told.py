@@ -20,7 +20,9 @@ _OF_SCRIPTS = "script#__NEXT_DATA__,script#__NUXT_DATA__,script[type='applicatio
 _is_stored = re.compile(
     r"(?i)\W{0,3}(?:window|self|globalThis)\W{1,3}(?:__|\w*(?:state|data))"
 ).match
-_QUOTED = re.compile(r"\"((?>(?:[^\"\\]|\\.)*))\"|'((?>(?:[^'\\]|\\.)*))'|`([^`]*+)`", re.DOTALL)
+_QUOTED = re.compile(
+    r"\"((?>(?:[^\"\\]|\\.)*))(?:\"|\Z)|'((?>(?:[^'\\]|\\.)*))(?:'|\Z)|`([^`]*+)", re.DOTALL
+)
 # What says something, in the order that it is written in.
 _SAYS = (
     *("headline", "title", "name", "description", "abstract", "articleBody", "text", "reviewBody"),

@@ -77,8 +77,14 @@ def _write_pictures(tree: LexborHTMLParser) -> None:
         for title in picture.css("title"):
             said = said or title.text()
             title.remove()
-        cell = next(filter(None, (_around(picture, tag) for tag in _PICTURED)))
-        text = texts.setdefault(cell.mem_id, " ".join(cell.text(deep=True).split()).casefold())
+        cell = picture.parent
+        while cell is not None and cell.tag not in _PICTURED:
+            cell = cell.parent
+        if cell is None:  # inside another picture
+            continue
+        if cell.mem_id not in texts:
+            texts[cell.mem_id] = " ".join(cell.text(deep=True).split()).casefold()
+        text = texts[cell.mem_id]
         is_label = picture.tag not in ("img", "svg")
         most = 15 if text else 40 if is_label else 100
         is_told = text and (

@@ -309,6 +309,7 @@ FOUND = {  # words -> the room and the place in it
         "notifications": ("appearance", "#notices"),
         "text to speech": ("appearance", "#voice"),
         "personalization": ("agents", "#words-about"),
+        "functions": ("tools", "#mcp-name"),
         "mermaid": ("advanced", "#diagrams"),
         "pdf": ("library", "#library-path"),
     },

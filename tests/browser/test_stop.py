@@ -105,6 +105,11 @@ def test_a_model_that_is_gone_offers_what_can_succeed(chatting: Page, ollama: Le
     expect(chatting.get_by_role("alert")).to_contain_text(refused)
     note.get_by_role("button", name=re.compile("^Use ")).click()
     expect(chatting.locator(".versions")).to_have_text("2/2")
+    lacks = "registry.ollama.ai/library/x does not support tools"
+    ollama.script = lambda messages: json_reply({"error": lacks}, 400)
+    note = asked(chatting, "And with tools?").locator(".note.bad")
+    expect(note.get_by_role("button", name="Retry")).to_have_count(0)
+    expect(note.get_by_role("button", name=f"Use {MODEL}")).to_be_visible()
 
 
 @pytest.mark.integration

@@ -66,14 +66,22 @@ def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: L
     expect(page.locator("#model")).to_have_attribute("data-id", "builtin:extractive")
 
 
+HABITS = {"/web": "/search on", "/clear": "/new", "/help": "/help"}
+
+
 def test_a_command_is_no_question_before_the_commands_are_there(page: Page) -> None:
-    """On a slow line Enter waits for them."""
+    """On a slow line Enter waits for them. The words of other programs are commands too."""
     held = hold(page, "**/slash_commands.js")
     with page.expect_request("**/slash_commands.js"):
         box(page).fill("/plan")
     box(page).press("Enter")
     held[0].continue_()
     expect(page.get_by_role("button", name="Mode Plan")).to_be_visible()
+    expect(page.locator(".turn")).to_have_count(0)
+    for typed, offered in HABITS.items():
+        command(page, typed, offered)
+        expect(box(page)).to_have_value("")
+    expect(page.locator("#shortcuts")).to_be_visible()
     expect(page.locator(".turn")).to_have_count(0)
 
 

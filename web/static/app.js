@@ -106,6 +106,7 @@ const box = composer(el, {
   note,
   newChat: temporary => openSession(null, { temporary }),
   settings: openSettings,
+  keys: () => showKeys(),
   runPlan: () => ask.runNewest(chat.shown()),
   undo: ask.undoNewest,
   compact: () => compact(chat.shown()),

@@ -8,6 +8,13 @@ import { fieldsOf, filling, sketchOf } from "./template_fields.js";
 
 const MOST = 8; // models or texts at once
 const WAIT = 120; // milliseconds of silence before the library is asked
+// What other programs call a command.
+const ALSO = {
+  "/new": ["/clear", "/reset"],
+  "/search on": ["/web"],
+  "/compact": ["/summarize", "/summarise"],
+  "/template": ["/prompt"],
+};
 
 /** How a model is called in a question: without its provider, if no other is called so. */
 export function callName({ id }, models) {
@@ -27,7 +34,7 @@ export function calledIn(text, models) {
 }
 
 /**
- * `on` holds change(changes), newChat(temporary), settings(), open(control), exportAs(format),
+ * `on` holds change(changes), newChat(temporary), settings(), keys(), open(control), exportAs(format),
  * runPlan(), undo(), compact(), complain(failure), models() and attach(document). Returns {update(), key(event)};
  * `key` is true when it took the event.
  */
@@ -62,6 +69,7 @@ export function slashList(box, list, on) {
     command("/export", () => on.exportAs("md")),
     command("/settings", () => on.settings()),
     command("/template", () => on.settings("templates")),
+    command("/help", () => on.keys()),
   ];
 
   function update() {
@@ -99,7 +107,7 @@ export function slashList(box, list, on) {
     const [whole, prompt] = /^\/([^\s:/]+:[^\s:/]+)(?: |$)/.exec(typed) ?? [];
     if (prompt) return promptsFor(prompt, typed.slice(whole.length));
     if (!templates) ask();
-    const wanted = ({ name }) => name.startsWith(typed.trimEnd());
+    const wanted = ({ name }) => [name, ...(ALSO[name] ?? [])].some(each => each.startsWith(typed.trimEnd()));
     const servers = prompts.map(promptOf).filter(wanted);
     const commands = /^\/[a-z ]*$/.test(typed) ? all : [];
     return [...[...own, ...commands, ...templates].filter(wanted), ...servers];

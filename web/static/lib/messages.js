@@ -85,6 +85,7 @@ export function errorBox(error, { title, tone = "bad", ways = [], onretry, detai
 }
 
 const GONE = ["unknown_model", "model_not_found", "no_chat"];
+const CAN = { cannot_see: "vision", no_tools: "tools" }; // what a model must have, where another lacks it
 const LOCKED = ["missing_key", "unauthorized", "quota"];
 
 /**
@@ -106,7 +107,7 @@ export function waysOut(code, model, on) {
   }
   if (LOCKED.includes(code))
     return [{ label: t("out.key"), run: () => on.settings("models", `provider-${provider}`) }, ...another(others)];
-  if (code === "cannot_see") return another(others.filter(({ capabilities }) => capabilities?.vision));
+  if (code in CAN) return another(others.filter(({ capabilities }) => capabilities?.[CAN[code]]));
   return [];
 }
 

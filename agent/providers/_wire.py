@@ -52,7 +52,10 @@ def body(head: bytes, name: str, items: Sequence[bytes], tail: Mapping[str, Any]
 
 
 # Words in the names of models that turn text into something else than text, or into vectors.
-_NO_CHAT = re.compile(r"whisper|(?<![a-z])(?:tts|bge)(?![a-z])|embed|rerank|dall-?e|flux|gpt-image")
+_NO_CHAT = re.compile(
+    r"whisper|(?<![a-z])(?:tts|bge|clip|sora)(?![a-z])|embed|minilm|rerank|dall-?e|flux|diffusion"
+    r"|gpt-image|moderation|transcri|realtime|kokoro|parakeet"
+)
 _KINDS_OF_CHAT = ("chat", "llm", "vlm", "language", "text", "model", "code", "multimodal")
 
 

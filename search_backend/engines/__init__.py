@@ -23,7 +23,14 @@ from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.plugin import (
+    HttpRequest,
+    HttpResponse,
+    Keys,
+    Setting,
+    secrets_in,
+    without_keys,
+)
 from searchloop.search_backend.plugin.entry_points import find_parts, own_parts
 from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
@@ -171,14 +178,17 @@ def _opened(engine: Engine, access: Access, seconds: float, url: str) -> Fetched
     call = in_thread(lambda: opened(url, access))
     try:
         found = call.result(seconds)
-    except SearchBackendError:
-        raise
     except TimeoutError as error:
         what = f"{engine.title} had not opened {url} after {seconds:g} s."
         raise SearchBackendError("timeout", what, "Use another source.") from error
     except Exception as error:
+        code, remedy = "page_failed", "Use another source."
         what = f"{engine.title} could not open {url}: {type(error).__name__}: {error}"
-        raise SearchBackendError("page_failed", what, "Use another source.") from error
+        if isinstance(error, SearchBackendError):
+            code, what, remedy = error.code, error.message, error.remedy
+        secrets = secrets_in(access.keys, engine.settings)  # its words may quote them
+        told = (without_keys(words, secrets) for words in (what, remedy))
+        raise SearchBackendError(code, *told) from None
     if isinstance(found, Fetched):
         return found
     kind = "text/html" if found.lstrip().startswith("<") else "text/plain"

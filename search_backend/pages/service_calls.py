@@ -41,24 +41,25 @@ class ServiceCalls:
         self._keys = keys
         self._seconds = seconds
         self._http = http or EngineHttp()
-        self._secrets = secrets_in(keys)
 
     def read(self, service: Service, url: str) -> Page:
         """Returns the page as the service reads it, or a failed page; never raises."""
         if missing := service.missing(self._keys):
             names = ", ".join(missing)
             words = f"The reader {service.name} lacks {names}."
-            return self._failed(url, Problem("missing_key", words, f"Set {names}."))
+            return failed_page(url, Problem("missing_key", words, f"Set {names}."))
         try:
             page = self._page(service, url)
         except EngineError as error:
             remedy = _REMEDIES.get(error.kind, "Try again later, or use another reader.")
-            return self._failed(url, Problem(f"reader_{error.kind}", error.message, remedy))
+            # Services quote what they receive.
+            words = without_keys(error.message, secrets_in(self._keys, service.settings))
+            return failed_page(url, Problem(f"reader_{error.kind}", words, remedy))
         except Exception:
             # A reader with a fault must not take the page's other readers down with it.
             _log.exception("reader %s failed", service.name)
             words = f"{service.title} failed inside."
-            return self._failed(url, Problem("internal", words, "Use another reader."))
+            return failed_page(url, Problem("internal", words, "Use another reader."))
         status, problem = judge(200, signs_in_words(page.title, page.text) == 2)
         return page if status == "ok" else failed_page(url, problem, status)
 
@@ -76,8 +77,3 @@ class ServiceCalls:
         except TimeoutError:
             words = f"{service.title} had not answered after {self._seconds:g} s."
             raise EngineError("network", words) from None
-
-    def _failed(self, url: str, problem: Problem) -> Page:
-        """Removes keys from the message: services quote what they receive."""
-        words = without_keys(problem.message, self._secrets)
-        return failed_page(url, Problem(problem.code, words, problem.remedy))

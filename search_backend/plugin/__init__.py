@@ -43,10 +43,11 @@ class Setting:
 SearchSetting = Setting  # its public name: the agent has a Setting too
 
 
-def secrets_in(keys: Keys) -> list[str]:
-    """Returns the texts that no message may quote: keys, and the passwords and keys inside
-    addresses, plain and encoded."""
-    found = [value for name, value in keys.items() if name.endswith(("_KEY", "_TOKEN"))]
+def secrets_in(keys: Keys, settings: Iterable[Setting]) -> list[str]:
+    """Returns the texts that no message may quote: the values of secret `settings`, keys, and the
+    passwords and keys inside addresses, plain and encoded."""
+    secret = {setting.name for setting in settings if setting.secret}
+    found = [v for name, v in keys.items() if name in secret or name.endswith(("_KEY", "_TOKEN"))]
     for value in keys.values():
         for user in _USER.findall(value):
             found += [unquote(user.rpartition(":")[2]), b64encode(unquote_to_bytes(user)).decode()]

@@ -93,7 +93,8 @@ class Schedule:
         self.circuits = CircuitBreakers(clock, partial(random.Random().uniform, 0.9, 1.1))
         self.buckets = TokenBuckets(clock)
         self._allow = parse_ranges(settings.allow_ranges)
-        self._secrets = secrets_in(settings.keys)
+        every = (setting for engine in engines.values() for setting in engine.settings)
+        self._secrets = secrets_in(settings.keys, every)
         self._stuck = defaultdict[str, list[Future[Any]]](list)
 
     def order(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import pytest
 from searchloop.search_backend.engines import Access, Engine, Wire, find_shelves
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.plugin import get
+from searchloop.search_backend.plugin import Setting, get
 from searchloop.search_backend.readers import Service
 from searchloop.search_backend.search.schedule import MOST_STUCK
 from searchloop.search_backend.types import (
@@ -217,6 +217,26 @@ def test_opening_that_never_ends_is_given_up(tmp_path: Path, url: str) -> None:
             page = pool.submit(ServiceCalls({}, seconds=0.3).read, service, URL).result(60)
             assert page.error is not None
             assert page.error.message == "Bad had not answered after 0.3 s."
+
+
+@each_row("name", ["HERON_KEY", "HERON_SECRET", "HERON_LOGIN", "HERON_PASSWORD"])
+def test_no_words_of_an_engine_quote_a_secret(tmp_path: Path, name: str) -> None:
+    """Whatever its setting is called: not when it searches, opens an address or reads a page."""
+    key = "s3cret-0f-her0n"
+    settings = (Setting(name, "How Heron knows you", secret=True),)
+    errors = (EngineError("auth", f"No {key}.", f"Change {key}."), KeyError(f"https://x/?p={key}"))
+    for error in (*errors, SearchBackendError("gone", f"No {key}.", f"Change {key}.")):
+        broken: Any = fails(error)
+        bad = Engine("bad", "Bad", broken, settings=settings, scheme="bad", open=broken)
+        with closing(chain_of(tmp_path, {"bad": bad}, keys={name: key})) as chain:
+            told = [str(chain.search(Query("tea")).as_json())]
+        (opened,) = find_shelves(Access({name: key}, Library(tmp_path, dict)), [bad]).values()
+        with pytest.raises(SearchBackendError) as caught:
+            opened("bad://x/y")
+        told.append(caught.value.message + caught.value.remedy)
+        service = Service("bad", "Bad", broken, lambda *_: failed_page(URL, None), (), settings)
+        told.append(repr(ServiceCalls({name: key}).read(service, URL)))
+        assert not any(key in each for each in told), told
 
 
 def test_more_than_anybody_reads_is_cut(tmp_path: Path) -> None:

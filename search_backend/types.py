@@ -63,9 +63,9 @@ class Problem(_Shape):
 class Query:
     """One search. Domain rules are canonical host names; `max_results` is 1 to 20.
 
-    `country` is an ISO 3166 code ("DE"), `language` an ISO 639 code ("de"); None leaves the choice
-    to the engine. The library keeps to `folders` of it, by path or name (none = all). An `offline`
-    one asks no engine beyond this machine.
+    `country` is an ISO 3166 code, `language` an ISO 639 code, both in small letters; None leaves
+    the choice to the engine. The library keeps to `folders` of it, by path or name (none = all). An
+    `offline` one asks no engine beyond this machine.
     """
 
     text: str
@@ -228,6 +228,12 @@ class PageView:
         """Returns the body of POST /api/open-page."""
         page = self.page
         same = ("url", "final_url", "title", "status", "byline", "published", "language", "reader")
+        more: dict[str, Any] = {
+            "cached": self.origin == "cache",
+            "stale": self.stale and self.stale.as_json(),
+            "cut": page.cut,
+            "attempts": [attempt.as_json() for attempt in page.attempts],
+        }
         shape: dict[str, Any] = {
             **{name: getattr(page, name) for name in (*same, "invisible")},
             "content": self.content,
@@ -239,17 +245,10 @@ class PageView:
             "error": page.error.as_json() if page.error else None,
             "links": list(page.links),
             "origin": self.origin,
+            **{name: value for name, value in more.items() if value},
         }
-        if self.origin == "cache":
-            shape["cached"] = True
         if self.origin == "cache" or self.age:
             shape["age"] = self.age
-        if self.stale is not None:
-            shape["stale"] = self.stale.as_json()
-        if page.cut:
-            shape["cut"] = True
-        if page.attempts:
-            shape["attempts"] = [attempt.as_json() for attempt in page.attempts]
         if self.matches is not None:
             shape["matches"] = [match.as_json() for match in self.matches]
             shape["match_count"] = self.match_count

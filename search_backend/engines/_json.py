@@ -93,8 +93,3 @@ def joined(by: str, *parts: object) -> str:
 def upper(code: str | None) -> str | None:
     """Returns a code of a country or language in capitals."""
     return code and code.upper()
-
-
-def lower(code: str | None) -> str | None:
-    """Returns a code of a country or language in small letters."""
-    return code and code.lower()

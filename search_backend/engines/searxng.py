@@ -46,7 +46,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
         parameters["time_range"] = TIME_WORDS[query.time_range]
     if query.language:
         country = f"-{query.country.upper()}" if query.country else ""
-        parameters["language"] = query.language.lower() + country
+        parameters["language"] = query.language + country
     if query.safe_search:
         parameters["safesearch"] = SAFE[query.safe_search]
     return get(url, parameters)

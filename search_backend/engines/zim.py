@@ -80,14 +80,14 @@ def open_document(url: str, access: Access) -> Fetched:
         entry = found.get_entry_by_path(unquote(path)) if path else found.main_entry
         item = entry.get_item()
         size, kind, own = int(item.size), str(item.mimetype), str(item.path)
-        body = b"" if size > MOST_BYTES else bytes(item.content)
+        if size > MOST_BYTES:
+            what = f"The document has {size:,} bytes."
+            raise SearchBackendError("too_large", what, "Use another document.")
+        body = bytes(item.content)
     except KeyError:
         raise _missing(f"The archive {opened.name} has no document at this address.") from None
     except RuntimeError as error:
         raise _broken(opened.name, error) from error
-    if size > MOST_BYTES:
-        what = f"The document has {size:,} bytes."
-        raise SearchBackendError("too_large", what, "Use another document.")
     plain, _, parameters = kind.partition(";")
     charset = re.search(r"charset=([\w-]+)", parameters)
     return Fetched(

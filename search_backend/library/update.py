@@ -97,6 +97,7 @@ class Update:
         self._patient, self._clock = patient, clock
         self._counts = dict.fromkeys(("added", "updated", "unchanged", "removed"), 0)
         self._skipped, self._kept = list[tuple[str, str]](), list[tuple[str, str]]()
+        self._untold = 0
         self._stopped = False
 
     def run(self, progress: Progress, counted: Counted, walk: Walk | None = None) -> Added:
@@ -116,7 +117,7 @@ class Update:
             walk.unlisted[""] = away
             self._skipped.append((str(top), away))
         else:
-            files = self._worth_a_look(walk, known)
+            files = list(walk)
         try:
             self._read_all(files, known)
         except BaseException:
@@ -125,23 +126,11 @@ class Update:
         if not self._stopped:
             self._leave(known, walk)
             self._finish("", away)
+        if self._untold:
+            self._skipped.append(("...", f"{self._untold:,} further files are not read"))
         skipped, kept = tuple(self._skipped), tuple(self._kept)
         state, name = PAUSED if self._stopped else "", self._root.collection
         return Added(name, **self._counts, skipped=skipped, kept=kept, state=state)
-
-    def _worth_a_look(self, walk: Walk, known: Mapping[str, _Known]) -> list[Found]:
-        """Returns the files to be read, and of the others so many as are told one by one."""
-        files, others = list[Found](), 0
-        for found in walk:
-            if found.skipped and found.path not in known:
-                others += 1
-                if others > MOST_TOLD:
-                    continue
-            files.append(found)
-        if others > MOST_TOLD:
-            more = f"{others - MOST_TOLD:,} further files are not read"
-            files.append(Found("...", Path(self._root.path), more, folder=True))
-        return files
 
     def _nested(self, connection: sqlite3.Connection) -> list[Path]:
         """Returns the roots inside this one: each file belongs to the innermost."""
@@ -269,7 +258,10 @@ class Update:
         if outcome in self._counts:
             self._counts[outcome] += 1
         else:
-            self._skipped.append((each.found.path, outcome))
+            if len(self._skipped) < MOST_TOLD:
+                self._skipped.append((each.found.path, outcome))
+            else:
+                self._untold += 1
             outcome = f"skipped: {outcome}"
         self._progress(each.found.path, outcome)
 
@@ -301,7 +293,7 @@ class Update:
                 device = Path(self._root.path).stat().st_dev
             except OSError:
                 note = "is not there"
-        told = (state, note, len(self._skipped), device, self._root.id)
+        told = (state, note, len(self._skipped) + self._untold, device, self._root.id)
         with self._index.open(write=True) as connection:
             connection.execute(
                 "UPDATE folders SET state = ?, note = ?, skipped = ?, "

@@ -143,10 +143,10 @@ class Chain:
 
     def _scope(self) -> str:
         """Returns the settings, without secrets, on which an answer depends beside the query."""
-        settings, chain = self._settings, self._schedule.order()
-        known = [s for name in chain for s in self._schedule.engines[name].settings if not s.secret]
-        values = [f"{s.name}={settings.keys.get(s.name, '')}" for s in known]
-        return "\n".join([",".join(chain), str(settings.routed), *values])
+        settings, engines = self._settings, self._schedule.engines.values()
+        known = [s.name for e in engines for s in e.settings if not s.secret]
+        values = [f"{name}={settings.keys.get(name, '')}" for name in known]
+        return "\n".join([",".join(self._schedule.order()), str(settings.routed), *values])
 
     def _named(self, name: str) -> Engine:
         engine = self._schedule.engines.get(name)

@@ -5,7 +5,7 @@ https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import json_engine, lower, upper
+from searchloop.search_backend.engines._json import json_engine, upper
 from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.plugin.answers import with_sites
 from searchloop.search_backend.types import Query
@@ -23,7 +23,7 @@ def ask(query: Query) -> dict[str, object]:
         "result_filter": "web",
         "freshness": query.time_range and f"p{query.time_range}",
         "country": upper(query.country),
-        "search_lang": lower(query.language),
+        "search_lang": query.language,
         "safesearch": query.safe_search,
     }
 

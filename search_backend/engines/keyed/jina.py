@@ -5,7 +5,7 @@ https://jina.ai/reader
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import json_engine, lower
+from searchloop.search_backend.engines._json import json_engine
 from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
@@ -16,8 +16,8 @@ def ask(query: Query) -> dict[str, object]:
         "q": query.text + "".join(f" -site:{site}" for site in query.blocked_domains[:8]),
         "num": query.max_results,
         "site": query.allowed_domains,
-        "gl": lower(query.country),
-        "hl": lower(query.language),
+        "gl": query.country,
+        "hl": query.language,
     }
 
 

@@ -5,7 +5,7 @@ https://docs.perplexity.ai/api-reference/search-post
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import json_engine, lower, upper
+from searchloop.search_backend.engines._json import json_engine, upper
 from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import TIME_WORDS, Query
 
@@ -15,7 +15,6 @@ MOST_DOMAINS = 20
 def ask(query: Query) -> dict[str, object]:
     """One query. Its list of domains either allows or, with a minus each, blocks."""
     domains = query.allowed_domains or [f"-{domain}" for domain in query.blocked_domains]
-    language = lower(query.language)
     return {
         "query": query.text,
         "max_results": query.max_results,
@@ -24,7 +23,7 @@ def ask(query: Query) -> dict[str, object]:
         "search_domain_filter": domains[:MOST_DOMAINS],
         "search_recency_filter": TIME_WORDS.get(query.time_range or ""),
         "country": upper(query.country),
-        "search_language_filter": [language] if language else None,
+        "search_language_filter": [query.language] if query.language else None,
     }
 
 

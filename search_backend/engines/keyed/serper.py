@@ -5,7 +5,7 @@ https://serper.dev
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import json_engine, lower
+from searchloop.search_backend.engines._json import json_engine
 from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.plugin.answers import with_sites
 from searchloop.search_backend.types import Query
@@ -17,8 +17,8 @@ def ask(query: Query) -> dict[str, object]:
         "q": with_sites(query),
         "num": 10 if query.max_results <= 10 else 20,
         "tbs": query.time_range and f"qdr:{query.time_range}",
-        "gl": lower(query.country),
-        "hl": lower(query.language),
+        "gl": query.country,
+        "hl": query.language,
     }
 
 

@@ -5,7 +5,7 @@ https://nominatim.org/release-docs/latest/api/Search/; its terms allow one reque
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines._json import Row, joined, lower
+from searchloop.search_backend.engines._json import Row, joined
 from searchloop.search_backend.engines.keyless import site_engine
 from searchloop.search_backend.types import Query
 
@@ -16,8 +16,8 @@ def ask(query: Query) -> dict[str, object]:
         "q": query.text,
         "format": "jsonv2",
         "limit": query.max_results,
-        "accept-language": lower(query.language) or "en",
-        "countrycodes": lower(query.country),
+        "accept-language": query.language or "en",
+        "countrycodes": query.country,
     }
 
 

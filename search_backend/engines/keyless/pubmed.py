@@ -66,7 +66,7 @@ def _paper(uid: str, paper: Any) -> SearchResult | None:
     known = names if isinstance(names, list) else []
     authors = [a.get("name") for a in known if isinstance(a, Mapping)][:4]
     about = joined(". ", joined(", ", *authors), paper.get("fulljournalname"))
-    day = str(paper.get("sortpubdate") or "").partition(" ")[0].replace("/", "-")
+    day = str(paper.get("sortpubdate") or "").partition(" ")[0]
     page = f"https://pubmed.ncbi.nlm.nih.gov/{uid}/" if uid.isdigit() else None
     return answers.result("pubmed", page, paper.get("title"), about, day)
 

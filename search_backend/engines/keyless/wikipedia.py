@@ -18,7 +18,7 @@ SETTINGS = (CONTACT, Setting("WIKIPEDIA_BASE_URL", "Another wiki; {language} is 
 
 def request(query: Query, keys: Keys) -> HttpRequest:
     """A full-text search with the beginning of each page."""
-    language = (query.language or "en").lower()
+    language = query.language or "en"
     address = (keys.get("WIKIPEDIA_BASE_URL") or BASE).replace("{language}", language)
     parameters = {
         "action": "query",

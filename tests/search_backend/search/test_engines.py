@@ -29,7 +29,7 @@ FULL = Query(
     blocked_domains=("c.example",),
     time_range="w",
     country="de",
-    language="DE",
+    language="de",
     safe_search="strict",
 )
 
@@ -97,7 +97,7 @@ def test_what_an_engine_says_it_applies_is_in_its_request(case: Case) -> None:
     options: Mapping[str, Query] = {
         "domains": Query("tea", allowed_domains=("a.example",)),
         "time_range": Query("tea", time_range="m"),
-        "country": Query("tea", country="FR", language="fr"),
+        "country": Query("tea", country="fr", language="fr"),
         "language": Query("tea", language="fr"),
         "safe_search": Query("tea", safe_search="strict"),
     }

@@ -69,13 +69,9 @@ class _State:
 class CircuitBreakers:
     """Rests of engines after failures. Safe to use from several threads."""
 
-    def __init__(
-        self, clock: Callable[[], float], spread: Callable[[], float] = lambda: 1.0
-    ) -> None:
-        """`clock` gives monotonic seconds; `spread` a factor near 1 for rests that we choose, so
-        that many programs do not come back at the same moment."""
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` gives monotonic seconds."""
         self._clock = clock
-        self._spread = spread
         self._lock = threading.Lock()
         self._states: dict[str, _State] = {}
 
@@ -101,10 +97,9 @@ class CircuitBreakers:
             state.failures += 1
             state.reason = kind
             if isinstance(retry_after, int | float) and 0 < retry_after <= LONGEST_RETRY:
-                state.rest = rest = retry_after
+                state.rest = retry_after
             elif kind in DOUBTFUL and state.failures < DOUBTFUL_BEFORE_REST:
                 return
             else:
                 state.rest = min(max(state.rest * 2, first), longest)
-                rest = state.rest * self._spread()
-            state.until = now + rest
+            state.until = now + state.rest

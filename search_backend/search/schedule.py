@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil, inf
 from typing import Any, TypeVar
 
@@ -48,6 +46,7 @@ PATIENCE, PATIENCE_WITH_SLOW = 1.0, 3.0
 PATIENCE_WITH_SITES = 3.0  # the same for official sites; whose turn is later is left out
 MOST_WORDS = 800  # characters of what an engine says of its failure
 MOST_STUCK = 8  # calls of an engine that were given up and have not ended
+Ended = Checked | Exception  # how a call ends
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ class Schedule:
         self.engines, self.apart = engines, apart
         self.settings = settings
         self.clock = clock
-        self.circuits = CircuitBreakers(clock, partial(random.Random().uniform, 0.9, 1.1))
+        self.circuits = CircuitBreakers(clock)
         self.buckets = TokenBuckets(clock)
         self._allow = parse_ranges(settings.allow_ranges)
         every = (setting for engine in engines.values() for setting in engine.settings)
@@ -154,34 +153,25 @@ class Schedule:
         remedy = "Restart this program; if it happens again, leave this engine out."
         return Problem("busy", what, remedy)
 
-    def judge(self, engine: Engine, ended: object, seconds: float, waited: float = 0.0) -> Outcome:
-        """Turns the end of a call (checked results or an exception) into an attempt."""
+    def judge(self, engine: Engine, ended: Ended, seconds: float, waited: float = 0.0) -> Outcome:
+        """Turns the end of a call into an attempt."""
         status: AttemptStatus = "error"
-        kept = Checked()
-        problem: Problem | None = None
-        try:
-            if isinstance(ended, Exception):
-                raise ended
-            assert isinstance(ended, Checked)
-            kept = ended
-        except EngineError as error:
-            status = "blocked" if error.kind in ("blocked", "rate") else "error"
-            problem = self._problem(engine, error)
-            self.circuits.failed(engine.name, error.kind, error.retry_after)
-        except SearchBackendError as error:
-            problem = self._problem(engine, error)
-        except Exception as error:
-            # An engine with a fault must not take the other ones down with it.
-            _log.error("engine %s failed", engine.name, exc_info=error)
-            problem = Problem("internal", f"{engine.title} failed inside.", "Use another engine.")
-            self.circuits.failed(engine.name, "parse")
-        else:
+        kept, problem = Checked(), None
+        if isinstance(ended, Checked):
+            kept, status = ended, "ok" if ended.results else "empty"
             self.circuits.succeeded(engine.name)
-        if problem is None:
-            status = "ok" if kept.results else "empty"
             if not kept.results and (count := kept.outside + kept.stale):
                 what = f"Every result ({count}) is outside the domains or the time asked for."
                 problem = Problem("filtered", what, "Loosen these wishes.")
+        elif isinstance(ended, SearchBackendError):
+            problem = self._problem(engine, ended)
+            if isinstance(ended, EngineError):
+                status = "blocked" if ended.kind in ("blocked", "rate") else "error"
+                self.circuits.failed(engine.name, ended.kind, ended.retry_after)
+        else:  # an engine with a fault must not take the other ones down with it
+            _log.error("engine %s failed", engine.name, exc_info=ended)
+            problem = Problem("internal", f"{engine.title} failed inside.", "Use another engine.")
+            self.circuits.failed(engine.name, "parse")
         attempt = Attempt(engine.name, status, round((seconds + waited) * 1000), problem)
         return Outcome(attempt, kept.results, kept.outside, kept.stale)
 
@@ -257,7 +247,7 @@ class OneSearch:
         self._query = query
         self._by_name = by_name
         self._sites = self._waiting = sites
-        self._calls: dict[asyncio.Task[object], _Call] = {}
+        self._calls: dict[asyncio.Task[Ended], _Call] = {}
         self._outcomes: list[Outcome] = []
 
     async def run(self, chain: Sequence[Engine], seconds: float) -> list[Outcome]:
@@ -321,7 +311,7 @@ class OneSearch:
 
     def _start(
         self, engine: Engine, why: str = "", patience: float = inf
-    ) -> asyncio.Task[object] | None:
+    ) -> asyncio.Task[Ended] | None:
         most = min(patience, LONGEST_WAIT)
         wait = self._schedule.admit(engine, by_name=self._by_name, most=most)
         if isinstance(wait, Outcome):
@@ -346,7 +336,7 @@ class OneSearch:
             self._note(ended, call.why)
         self._calls.clear()
 
-    async def _ask(self, engine: Engine, wait: float) -> object:
+    async def _ask(self, engine: Engine, wait: float) -> Ended:
         """Returns the checked results, or the exception: it is judged where all outcomes are."""
         try:
             if wait:
@@ -384,7 +374,7 @@ class OneSearch:
             self._schedule.given_up(engine, call)
             raise
 
-    async def _wait(self, until: float, task: asyncio.Task[object] | None = None) -> None:
+    async def _wait(self, until: float, task: asyncio.Task[Ended] | None = None) -> None:
         """Waits until `task` or all of the chain have ended, one has results, or it is `until`."""
         while (task in self._calls if task else self._calls) and not self._has_results():
             if (seconds := until - self._clock()) <= 0:

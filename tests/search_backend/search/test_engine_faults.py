@@ -19,7 +19,7 @@ from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
 from searchloop.search_backend.plugin.answers import retry_after
-from searchloop.search_backend.search.merge import keep, ranked
+from searchloop.search_backend.search.merge import Checked, keep, ranked
 from searchloop.search_backend.search.schedule import Outcome, Schedule
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
@@ -61,7 +61,7 @@ def judged(
 
 def outcome_of(line: Schedule, case: Case, response: HttpResponse) -> Outcome:
     """What a schedule makes of this answer of the engine."""
-    found: object
+    found: Checked | Exception
     try:
         found = line.checked(case.engine, Query("tea"), response)
     except Exception as error:

@@ -125,8 +125,9 @@ def _formed(name: str, value: Any, base: T) -> T | None:
     if value is None:
         return None
     for each in type(base).__annotations__ if isinstance(value, type(base)) else ():
-        if isinstance(number := getattr(value, each), int | float) and number <= 0:
-            what = f"{name} cannot have {number!r} as {each}."
+        number = getattr(value, each)
+        if isinstance(number, int | float) and not 0 < number < math.inf:
+            what = f"{name} cannot have {number:g} as {each}."
             raise ConfigError(f"bad_{name}", what, "Give a number above 0, or None for no bound.")
     if isinstance(value, type(base)):
         return value
@@ -134,13 +135,9 @@ def _formed(name: str, value: Any, base: T) -> T | None:
 
     known, given = type(base).__annotations__, value if isinstance(value, Mapping) else {value: 0}
     unknown = next((each for each in given if each not in known), None)
-    numbers = [(each, n) for each, n in given.items() if isinstance(n, int | float)]
-    low = next((pair for pair in numbers if not 0 < pair[1] < math.inf), None)
     wrong = f"takes no {unknown!r}"
     try:
-        if unknown is None and low:
-            wrong = f"cannot have {low[1]!r} as {low[0]}: it is not above 0"
-        elif unknown is None:
+        if unknown is None:
             held = {each: getattr(base, each) for each in known}
             return _formed(name, TypeAdapter(type(base)).validate_python({**held, **given}), base)
     except ValidationError as error:

@@ -315,6 +315,10 @@ def own_words(home: Path) -> OwnWords:
 
 def save_words(home: Path, data: Mapping[str, Any]) -> OwnWords:
     """Stores a person's words. Raises ConfigError for too many, StoreError."""
+    if unknown := data.keys() - {*OwnWords._fields}:
+        name = min(unknown)
+        what = f"There are no own words called {name[:60]!r}."
+        raise ConfigError("bad_instructions", what, one_of(name, OwnWords._fields))
     given = {**own_words(home).as_dict(), **data}
     words = OwnWords(**{name: _text(name, text) for name, text in given.items()})
     write_object(home / _FILE, words.as_dict())

@@ -2,30 +2,41 @@
 
 A format is one module with ORIGIN and `read(item, unknown)`, which returns an ImportedChat for an
 object that is one of its own. It runs in the process of `worker`, which may be killed: `reading`
-finds the bytes of each chat, `parsing` asks.
+finds the bytes of each chat. Small chats are asked for together; where that fails, each alone, so
+that one that takes too much time or memory takes no other along.
 
 Others may import: own.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import re
+import sys
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import IO, Any
 
 from searchloop.agent.log import Event, EventLog
 from searchloop.agent.log.session import Session
 from searchloop.agent.types import Usage
 from searchloop.imports.chats import Said
-from searchloop.imports.parsing import parsed
-from searchloop.imports.reading import chats_in
+from searchloop.imports.reading import Fault, Raw, chats_in
+from searchloop.imports.worker import __name__ as _WORKER
+from searchloop.imports.worker import answer_to
+from searchloop.search_backend.pages.workers import Workers
+from searchloop.search_backend.types import Problem
 
 _MOST_REFUSED = 10_000  # parts of a file that are no chats: it is no export
 _MOST_TOLD = 20  # sentences about what could not be read
+_TOGETHER = 256 << 10  # bytes of the chats that are asked for together
+_SECONDS = 10.0  # for these
+_PARSERS = Workers(seconds=_SECONDS, module=_WORKER)
+atexit.register(_PARSERS.close)
 
 
 @dataclass(slots=True)
@@ -69,7 +80,7 @@ def import_chats(
     import, and chats so far stay.
     """
     report = Report()
-    for item in parsed(chats_in(file, on_piece)):
+    for item in _parsed(chats_in(file, on_piece)):
         on_chat(report)
         if report.refused + report.empty >= _MOST_REFUSED:
             report.problems.append("Too little of the file is chats; the rest was not read.")
@@ -119,3 +130,34 @@ def _events(told: Iterable[Said]) -> Iterator[Event]:
         elif kind == "run_finished":
             data, said = data | said | usage, nothing
         yield Event.of(n, kind, data, at)
+
+
+def _parsed(items: Iterable[Raw | Fault]) -> Iterator[dict[str, Any]]:
+    """Yields {chat} or {fault} for each, all with {left_out: {name: count}} or without.
+
+    `chat` is what `ImportedChat.as_dict` returned.
+    """
+    waiting, size = list[Raw](), 0
+    for item in chain(items, (None,)):
+        if waiting and (isinstance(item, Fault | None) or size + len(item[1]) > _TOGETHER):
+            yield from _asked(waiting)
+            waiting, size = [], 0
+        if isinstance(item, Fault):
+            yield {"fault": str(item)}
+        elif item:
+            waiting.append(item)
+            size += len(item[1])
+
+
+def _asked(chats: list[Raw]) -> Iterator[dict[str, Any]]:
+    head = {"sizes": [(number, len(raw)) for number, raw in chats]}
+    body = b"".join(raw for _, raw in chats)
+    # Python inside another program cannot start itself.
+    told = _PARSERS.answer(head, body) if sys.executable else answer_to(head, body, cut=False)
+    if not isinstance(told, Problem):
+        yield from told["found"]
+    elif len(chats) == 1:
+        yield {"fault": f"Chat {chats[0][0]:,} takes too much time or memory to be read."}
+    else:
+        for each in chats:
+            yield from _asked([each])

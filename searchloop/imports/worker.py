@@ -1,4 +1,4 @@
-"""The process that parses chats for `parsing`, and may be killed at any time.
+"""The process that parses chats, and may be killed at any time.
 
 As `search_backend.pages.worker` does, but for a head {sizes: [[number, bytes], ...]}, a body of
 these chats, and an answer {found: [{chat | fault, left_out}, ...]}.
@@ -22,7 +22,7 @@ from searchloop.imports.chats import not_read
 MOST_VALUES = 1_000_000  # of one chat; each takes up to 200 bytes of memory
 _DEEPEST = 2_000  # levels of JSON; messages of LibreChat lie in each other, two levels apart
 LARGER = 6  # a chat may have 32 MiB, and this many times the memory of a page
-_NO_FORMATS = {"chats", "parsing", "reading", "worker"}
+_NO_FORMATS = {"chats", "reading", "worker"}
 
 
 def answer_to(head: Mapping[str, Any], body: bytes, cut: bool) -> dict[str, Any]:

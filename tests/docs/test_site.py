@@ -220,6 +220,10 @@ QUESTIONS = {
     "kubernetes": "Running it for others",
     "hallucination": "The web-search switch",
     "dark mode": "quarter of an hour",
+    "raspberry pi": "Local models",
+    "custom model": "Local models",
+    "debug": "goes wrong",
+    "telemetry": "Running it for others",
     "keyboard shortcuts": "quarter of an hour",
 }
 

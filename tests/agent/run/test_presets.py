@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import AgentError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import (
     NamedAgent,
@@ -17,6 +17,8 @@ from searchloop.agent.run.prompts import (
     agent_in,
     allowed,
     built_in,
+    own_words,
+    save_words,
     settings_of,
 )
 from searchloop.agent.run.question import StandardTools
@@ -150,3 +152,11 @@ def test_built_in_patterns_name_tools_there_are(tmp_path: Path) -> None:
     there = {tool.spec.name for tool in tools}
     for preset in built_in().values():
         assert set(preset.tools or ()) <= there, preset.name
+
+
+def test_words_of_ones_own_have_two_names(tmp_path: Path) -> None:
+    """Another one is told, with what is meant; nothing is saved."""
+    with pytest.raises(ConfigError, match=r"called 'abuot'.*about"):
+        save_words(tmp_path, {"abuot": "I sail."})
+    assert save_words(tmp_path, {"about": "I sail."}) == own_words(tmp_path)
+    assert own_words(tmp_path).answer == ""

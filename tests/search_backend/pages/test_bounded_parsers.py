@@ -54,7 +54,7 @@ READERS = (
 )
 CALLERS = {
     "search_backend/pages/worker.py": "the process that may be killed",
-    "searchloop/imports/parsing.py": "asks it; by itself only where Python cannot start itself",
+    "searchloop/imports/__init__.py": "asks it; by itself only where Python cannot start itself",
     "search_backend/plugin/answers.py": "20 kB of an engine's refusal",
     "search_backend/fetch/http.py": "the default of an argument that the server sets",
     "search_backend/fetch/fetch.py": "the default of an argument that the server sets",

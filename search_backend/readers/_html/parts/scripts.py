@@ -246,15 +246,11 @@ def _note(held: str) -> str:
 def _lowered(held: str, before: str, after: str, space: str) -> str:
     if held.isdigit() and _is_isotope(after) and _is_mass_before(before):
         return f"_{held}"
-    if not before or before[-1].isspace():
-        return held
-    if not (before[-1].isalnum() or before[-1] in ")]}|′'^∑∫∏Σ"):
+    if not before or not (before[-1].isalnum() or before[-1] in ")]}|′'^∑∫∏Σ"):
         return held
     word = before.split()[-1]
     is_count = re.fullmatch(r"\d{1,3}(?:\.\d+)?[a-z]?", held) or (held in "xyn" and len(word) > 1)
     is_base = held in ("8", "10", "16") and set(word) <= set("0123456789ABCDEF")
     if is_count and not is_base and not before[-1].isdigit() and _is_formula(word):
         return held + space * after[:1].isdigit()
-    if " " in held and len(held) > 12:
-        return f" {held}"
     return f"_{held}{space}" if held.isalnum() else f"_({held}){space}"

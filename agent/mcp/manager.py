@@ -34,6 +34,7 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.tools import ALLOWED, ServerState, Tool
 
 _SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
+_SHOWN = ("retry_in", "starting", "protocol", "title", "version")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -52,17 +53,12 @@ def server_notices(connection: Connection) -> list[dict[str, str]]:
 
 def plan_of(server: Server) -> dict[str, Any]:
     """Describes a server that is not started: what it would run or ask, and with what."""
+    named = ("name", "file", "workspace", "kind", "cwd", "disabled", "private")
     return {
-        "name": server.name,
-        "file": server.file,
-        "workspace": server.workspace,
-        "kind": server.kind,
+        **{name: getattr(server, name) for name in named},
         "command": list(server.shown),
-        "cwd": server.cwd,
         "variables": sorted(server.env),
         "headers": sorted(server.headers),
-        "disabled": server.disabled,
-        "private": server.private,
         "effect": server.effect or "exec",
     }
 
@@ -75,11 +71,7 @@ def server_report(connection: Connection, part: str) -> dict[str, Any]:
         **plan_of(server),
         "state": "disabled" if server.disabled else connection.state,
         "error": error.as_dict() if error else None,
-        "retry_in": connection.retry_in,
-        "starting": connection.starting,
-        "protocol": connection.protocol,
-        "title": connection.title,
-        "version": connection.version,
+        **{name: getattr(connection, name) for name in _SHOWN},
         "oddities": list(connection.oddities),
         "tools": tools,
         "tokens": sum(tool["tokens"] for tool in tools if tool["enabled"]),

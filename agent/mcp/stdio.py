@@ -8,6 +8,7 @@ behind when we are killed; this one does not. It yields a stream pair of the SDK
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ from searchloop.agent.mcp.server import Pace, Server, clean
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
+_log = logging.getLogger(__name__)
 # A server gets these of our environment; any other variable has to be in its `env`.
 INHERITED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
@@ -190,27 +192,18 @@ async def _read(
     try:
         async with into:
             while data := await process.stdout.readline():
-                message = _message(data)
-                if message is not None:
-                    await _send(into, message)
+                if (message := _message(data)) is not None:
+                    await into.send(message)
                 await pace.spend(len(data), 1)
     except ValueError:
         words = f"The server sent a message of more than {LINE >> 20} MB."
         said.fault = ToolError("mcp_flood", words, "Ask it for less.")
-    except ConnectionError:
-        pass
+    except Exception as error:  # of anyio, whose streams the SDK has closed
+        _log.debug("no more messages are read: %r", error)
     finally:
         gone()
     while await process.stdout.read(_CHUNK):  # a full pipe would keep the server from ending
         await pace.spend(_CHUNK)
-
-
-async def _send(into: Any, message: SessionMessage) -> None:
-    """Passes a message on. Raises ConnectionError if the client is closed."""
-    try:
-        await into.send(message)
-    except Exception as error:
-        raise ConnectionError("closed") from error
 
 
 def _message(line: bytes) -> SessionMessage | None:

@@ -33,7 +33,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_=-]+")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,=-]{0,2}){6,}")
 _CODE = re.compile(r"(?:0x|\\?u00|[\\=%]|&#)?x?([0-9a-fA-F]{2,8})(?![0-9a-zA-Z])", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\+[ux]([0-9a-fA-F]{2,4})")
+_ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
 _MARKUP = re.compile(r"<[^<>]{0,200}>")
 _COUNTED = re.compile(r"(?<![^\W_])\d{1,3}(?![^\W_])")  # the numbers of a list
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -162,7 +162,7 @@ _RUN = 5  # words of a private text in a row that count as a piece of it
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff]{9,}")
 _SIGNS = 9  # of a script without spaces, or of a number, that count as much
 _NUMBER = re.compile(r"\d(?:[ ./-]?\d){8,}")
-_ID = re.compile(r"\b(?=(?:[A-Z/-]*\d){4})[A-Z0-9]{1,9}(?:[-/][A-Z0-9]{1,9}){1,5}\b")
+_ID = re.compile(r"\b(?=(?:[A-Z/-]{0,9}\d){4})[A-Z0-9]{1,9}(?:[-/][A-Z0-9]{1,9}){1,5}\b")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 

@@ -18,7 +18,8 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
-from urllib.parse import urlsplit
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
 
 from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.errors import ConfigError, ToolError
@@ -41,7 +42,9 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition, object_schema
+from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
+from searchloop.analysis.characters import INVISIBLE
 from searchloop.analysis.schema_check import problems_with
 
 Action = Literal["allow", "confirm", "deny"]
@@ -50,6 +53,8 @@ _RANK: Mapping[Action, int] = {"allow": 0, "confirm": 1, "deny": 2}
 _PLACES = ("path", "file", "folder", "directory", "dir", "source", "destination", "target")
 _MOST = 500
 _DOMAIN = re.compile(r"[\w.-]+")
+_AUTHORITY = re.compile(r":[/\\]{2,9}([^/\\?#\s]+)")
+_NAME = re.compile(r"(?<![\w-])(?:[\w-]{1,63}\.)+[\w-]{1,63}")
 _TEXT = {"type": "string"}
 _RULE = object_schema(
     {
@@ -80,38 +85,64 @@ class Rule:
     path: str | None = None
 
     def matches(self, tool: Tool, places: Places) -> bool:
-        """Returns whether the rule applies; an allowing rule must cover every place in the call."""
+        """Returns whether the rule applies; an allowing rule must cover every place in the call.
+
+        Any other holds for a domain that is only mentioned, where the call may go out by it, and
+        for a path that some file systems take for the same.
+        """
+        hosts = places.hosts
+        paths = places.paths + (() if tool.origin == "ours" else places.like_paths)
+        if self.action != "allow":
+            out = tool.origin == "mcp" or tool.spec.effect in ("network", "exec")
+            hosts += places.mentioned() if self.domain and out and not tool.web else ()
+            paths += tuple("/".join(map(plain_name, path.split("/"))) for path in paths)
         return (
             self.effect in (None, tool.spec.effect)
             and fnmatchcase(tool.spec.name, self.tool or "*")
             and fnmatchcase(tool.server or "", self.server or "*")
-            and self._covers(self.domain, places.hosts, _in_domain)
-            and self._covers(self.path, places.paths, _under)
+            and self._covers(self.domain, hosts, _in_domain)
+            and self._covers(self.path, paths, _under)
         )
 
     def _covers(self, pattern: str | None, found: tuple[str, ...], match: Any) -> bool:
         if pattern is None:
             return True
-        hits = [match(place, pattern) for place in found]
-        return bool(hits) and (all(hits) if self.action == "allow" else any(hits))
+        loose = "/".join(map(plain_name, pattern.split("/")))
+        if self.action == "allow":
+            return bool(found) and all(match(place, pattern) for place in found)
+        return any(match(place, pattern) or match(place, loose) for place in found)
 
 
 class Places(NamedTuple):
-    """The hosts and paths in a call's arguments, at any depth."""
+    """The hosts of URLs and the paths in a call's arguments, at any depth, and their text.
+
+    What is named like a path is one; what looks like one may be, for tools that are not ours.
+    """
 
     hosts: tuple[str, ...]
     paths: tuple[str, ...]
+    like_paths: tuple[str, ...]
+    text: str
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Places:
-        """Collects the hosts of all URLs and the values of arguments named like a path."""
-        hosts, paths = [], []
+        """Collects them."""
+        hosts, texts = list[str](), list[str]()
+        paths: tuple[list[str], list[str]] = ([], [])
         for key, value in leaves(arguments):
-            if "://" in value:
-                hosts.append(_host(value))
-            elif value and any(word in key.lower() for word in _PLACES):
-                paths.append(os.path.normpath(value.replace("\\", "/")))
-        return cls(tuple(hosts), tuple(paths))
+            text = INVISIBLE.sub("", normalize("NFKC", unquote(value)))
+            texts.append(text)
+            for form in {text, re.sub(r"[\t\r\n]", "", text)}:  # which clients drop
+                hosts += (_host(f"//{each}") for each in _AUTHORITY.findall(form))
+            local = value.removeprefix("file://") if value.startswith("file:") else value
+            named = any(word in key.lower() for word in _PLACES)
+            if local and "://" not in local and (named or _like_path(local)):
+                paths[not named].append(os.path.normpath(local.replace("\\", "/")))
+        return cls(tuple(hosts), tuple(paths[0]), tuple(paths[1]), " ".join(texts))
+
+    def mentioned(self) -> tuple[str, ...]:
+        """Returns all that looks like the name of a host."""
+        return tuple(_host(f"//{name}") for name in _NAME.findall(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +218,12 @@ def load_policy(home: Path) -> Policy:
 def save_policy(home: Path, policy: Policy) -> None:
     """Writes the file atomically. Raises StoreError."""
     write_object(home / FILE, policy.as_dict())
+
+
+def _like_path(text: str) -> bool:
+    parts = re.split(r"[/\\]", text, maxsplit=1)
+    rooted = len(parts) > 1 and (parts[0] in ("", "~", ".", "..") or parts[0].endswith(":"))
+    return (rooted and "\n" not in text) or (len(parts) > 1 and not re.search(r"\s", text))
 
 
 def _odd(rule: Mapping[str, str]) -> str | None:

@@ -66,6 +66,28 @@ MATCHES: list[tuple[dict[str, Any], Tool, dict[str, str], bool]] = [
     ({"domain": "example.org"}, made("get", "network"), {"url": "https://a.Example.org./x"}, True),
     ({"domain": "example.org"}, made("get", "network"), {"url": "https://anexample.org/"}, False),
     ({"domain": "bücher.example"}, made("g"), {"url": "https://xn--bcher-kva.example/"}, True),
+    *(
+        ({"domain": "evil.example"}, made("get", "network", "a"), {"url": url}, True)
+        for url in (
+            *("evil.example", "//evil.example/x", "EVIL.example:443", "https:evil.example/"),
+            *("see https://ok.example/ and https://evil.example/", "a@evil.example"),
+            *("https://ok.example/?u=https://evil.example/", '{"host": "www.evil.example"}'),
+            *("https:\\\\evil.example\\x", "https://%65vil.example/", "https://evil\t.example"),
+            *("https://evil\u200b.example", "https://ｅvil。example/", "git@evil.example:x/y"),
+        )
+    ),
+    *(
+        ({"domain": "evil.example"}, made("get", "network", "a"), {"url": url}, False)
+        for url in ("https://notevil.example/", "evil.example.ok", "https://ok.example/evil")
+    ),
+    ({"domain": "evil.example"}, made("note", "write"), {"content": "see evil.example"}, False),
+    *(
+        ({"path": "secret"}, made("write", "write", "a"), {key: path}, True)
+        for key in ("path", "dest", "paths")
+        for path in ("SECRET/x", "./secret//x", "ｓecret/x", "secre\u200bt/x", "secret\\x")
+    ),
+    ({"path": "/home/*/x"}, made("write", "write", "a"), {"uri": "file:///home/a/x"}, True),
+    ({"path": "secret"}, made("create_file", "write"), {"content": "secret/x"}, False),
 ]
 
 
@@ -85,6 +107,13 @@ def test_allowing_needs_every_place_and_forbidding_one() -> None:
     allow = Policy.of({"rules": [{"action": "allow", "path": "notes/*"}]})
     deny = Policy.of({"rules": [{"action": "deny", "path": "secret/*"}]})
     assert allow.decide(tool, both)[0] == "confirm"
+    theirs, elsewhere = made("copy", "write", "a"), {"path": "notes/a", "out": "/etc/b"}
+    assert allow.decide(theirs, elsewhere)[0] == "confirm"
+    assert allow.decide(theirs, {"path": "notes/a", "out": "notes/b"})[0] == "allow"
+    assert allow.decide(theirs, {"path": "NOTES/a"})[0] == "confirm"
+    site = Policy.of({"rules": [{"action": "allow", "domain": "ok.example"}]})
+    for url, action in (("", "allow"), ("?u=https://evil.example/", "confirm")):
+        assert site.decide(theirs, {"url": f"https://ok.example/{url}"})[0] == action
     assert deny.decide(tool, both)[0] == "deny"
 
 

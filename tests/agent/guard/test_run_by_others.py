@@ -15,6 +15,7 @@ from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.tools.workspace import Workspace
 from tests.agent.guard.guarding import guard, says, session
 from tests.agent.scripted import Memory, call
+from tests.tables import each_row
 
 RUN = (
     *(".bashrc", "home/.zshrc", ".config/fish/config.fish", "Documents/PowerShell/profile.ps1"),
@@ -68,8 +69,8 @@ def work_file(folder: Path, path: str) -> WorkFile:
     return file
 
 
-@pytest.mark.parametrize("dress", DRESSES)
-@pytest.mark.parametrize("path", RUN)
+@each_row("dress", DRESSES)
+@each_row("path", RUN)
 def test_they_are_known_however_they_are_written(path: str, dress: str, tmp_path: Path) -> None:
     """Upper case, dots and invisible signs hide nothing: some file systems drop them."""
     file = work_file(tmp_path, DRESSES[dress](path))
@@ -78,7 +79,7 @@ def test_they_are_known_however_they_are_written(path: str, dress: str, tmp_path
     assert not file.is_allowed({folder_key(str(tmp_path))})
 
 
-@pytest.mark.parametrize("path", PLAIN)
+@each_row("path", PLAIN)
 def test_others_are_not(path: str, tmp_path: Path) -> None:
     """Notes and source code stay allowed with their folder, unless that folder is one of them."""
     file = work_file(tmp_path, path)

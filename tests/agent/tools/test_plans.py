@@ -196,9 +196,6 @@ async def test_an_agent_that_cannot_run_a_plan_says_so(
             assert "a.md" in finished.data["error"]["message"]
 
 
-LIST = "1. Read `a.txt`\n2. Change `b.txt`"
-
-
 @asynccontextmanager
 async def playing(
     folder: Path, *steps: Step, can: Capabilities | None = None
@@ -267,20 +264,6 @@ async def test_a_plan_is_handed_to_agent_mode(tmp_path: Path) -> None:
     assert (tmp_path / "ws" / "a.txt").read_text() == "two\n"
 
 
-async def test_a_plan_in_text_is_offered(tmp_path: Path) -> None:
-    """The text stays as it is; the notice offers to make a plan of it, and nothing is made yet."""
-    async with playing(tmp_path, says(LIST), says(LIST)) as (house, _):
-        ended = await house.ask("plan it", mode="plan")
-        assert ended.data["answer"] == LIST
-        events = house.log.read(house.session)
-        (notice,) = [e.data for e in events if e.type == "notice"]
-        assert notice["code"] == "plan_in_text"
-        assert "plan" not in house.kinds()
-        assert plan_from_answer(events)["files"] == ["a.txt", "b.txt"]
-        await house.ask("and without planning", mode="ask")
-        assert house.kinds().count("notice") == 1
-
-
 @pytest.mark.parametrize("both", [True, False])
 async def test_small_tools_do_not_cost_the_search(tmp_path: Path, both: bool) -> None:
     """A model that searches by itself or uses tools, not both, goes on searching by itself."""
@@ -290,17 +273,6 @@ async def test_small_tools_do_not_cost_the_search(tmp_path: Path, both: bool) ->
         ended = await house.ask("plan my day", search="native", mode="plan")
         assert ended.data["search_path"] == "native:scripted"
         assert offered(model) == (["present_plan"] if both else [])
-
-
-async def test_a_model_without_tools_is_sent_none(tmp_path: Path) -> None:
-    """One that only searches is not sent the files' tools, and the user is told so."""
-    can = Capabilities(tools=False, native_search=True)
-    async with playing(tmp_path, says("This."), can=can) as (house, model):
-        ended = await house.ask("what is new?", search="auto")
-        assert ended.data["search_path"] == "native:scripted"
-        assert offered(model) == []
-        told = [e.data["code"] for e in house.log.read(house.session) if e.type == "notice"]
-        assert told == ["tools_left_out"]
 
 
 async def test_an_undo_is_told_to_the_model_once(tmp_path: Path) -> None:
@@ -332,16 +304,6 @@ async def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
         with pytest.raises(Conflict, match="No answer that this chat"):
             undo_files(house.log, own, house.session)
         assert [(made / f"{n}.txt").exists() for n in (1, 2)] == [False, True]
-
-
-async def test_a_workspace_that_is_gone_leaves_the_session_alone(tmp_path: Path) -> None:
-    """Its tools say so to the model; the answer comes."""
-    async with playing(tmp_path, calls(call("list_directory")), says("It is gone.")) as (house, _):
-        house.log.update_session(house.session, workspace=str(tmp_path / "gone"))
-        ended = await house.ask("list it")
-        assert ended.data["answer"] == "It is gone."
-        (result,) = [e.data for e in house.log.read(house.session) if e.type == "tool_result"]
-        assert result["details"]["error"]["code"] == "no_workspace"
 
 
 async def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:

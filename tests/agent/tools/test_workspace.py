@@ -39,9 +39,9 @@ ROOT = Path(__file__).resolve().parents[3]
 FILES = ("read_file", "list_directory", "search_files", "create_file", "replace_in_file")
 
 
-def session_in(folder: str | None) -> Session:
+def session_in(folder: str | None, mode: Mode = "agent") -> Session:
     """A session with this workspace."""
-    return Session("s", "", "m:x", "agent", "off", "off", folder, 0.0, 0.0, 0, False)
+    return Session("s", "", "m:x", mode, "off", "off", folder, 0.0, 0.0, 0, False)
 
 
 class Desk:
@@ -449,7 +449,6 @@ def test_a_full_disk_changes_nothing(desk: Desk) -> None:
     assert file.read_text() == "one"
 
 
-NAMES = ("read_file", "list_directory", "search_files", "create_file", "replace_in_file")
 WORDS = st.one_of(
     st.sampled_from(["notes.txt", "src", "", ".", "..", "new/file.txt", "one", "two", "*", "/"]),
     st.text(max_size=12),
@@ -462,7 +461,7 @@ LIKELY = st.fixed_dictionaries(
 )
 CALLS = st.lists(
     st.tuples(
-        st.one_of(st.sampled_from((*NAMES, "web_search")), WORDS), st.one_of(ARGUMENTS, LIKELY)
+        st.one_of(st.sampled_from((*FILES, "web_search")), WORDS), st.one_of(ARGUMENTS, LIKELY)
     ),
     min_size=1,
     max_size=8,
@@ -480,16 +479,11 @@ def state_of(root: Path) -> str:
     return found.hexdigest()
 
 
-def in_workspace(folder: Path, mode: Mode) -> Session:
-    """A session that works in `folder`/ws."""
-    return Session("s", "", "m:x", mode, "off", "off", str(folder / "ws"), 0.0, 0.0, 0, False)
-
-
 def toolset(folder: Path, mode: Mode, decision: str = "always") -> Toolset:
     """The tools of a session in this workspace, behind a user who always decides the same."""
     (folder / "ws" / "src").mkdir(parents=True)
     (folder / "ws" / "notes.txt").write_text("one\ntwo\n")
-    session = in_workspace(folder, mode)
+    session = session_in(str(folder / "ws"), mode)
     tools = asyncio.run(Workspace(folder / "home").tools(session))
     checked = guard(user=says(decision), live=lambda: session)
     return Toolset(tools, mode, SourceTable(), guard=checked)
@@ -514,7 +508,7 @@ def test_no_call_changes_a_file_where_nothing_may(
 def asked_for(folder: Path, path: str, allowed: str, policy: Policy = DEFAULT_POLICY) -> bool:
     """Whether a new file there is asked about, when edits in a folder of `folder` were allowed."""
     (folder / "ws").mkdir()
-    session, asked = in_workspace(folder, "agent"), list[Any]()
+    session, asked = session_in(str(folder / "ws")), list[Any]()
 
     def user(request: Mapping[str, Any]) -> ApprovalAnswer:
         asked.append(request["folder"])

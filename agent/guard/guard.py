@@ -42,10 +42,10 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition, object_schema
-from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
 from searchloop.analysis.characters import INVISIBLE
 from searchloop.analysis.schema_check import problems_with
+from searchloop.analysis.secret_files import plain_name
 
 Action = Literal["allow", "confirm", "deny"]
 FILE = "policy.json"

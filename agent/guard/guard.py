@@ -87,8 +87,7 @@ class Rule:
     def matches(self, tool: Tool, places: Places) -> bool:
         """Returns whether the rule applies; an allowing rule must cover every place in the call.
 
-        Any other holds for a domain that is only mentioned, where the call may go out by it, and
-        for a path that some file systems take for the same.
+        Any other holds for a host that is only mentioned, and for other spellings of a path.
         """
         hosts = places.hosts
         paths = places.paths + (() if tool.origin == "ours" else places.like_paths)
@@ -114,10 +113,7 @@ class Rule:
 
 
 class Places(NamedTuple):
-    """The hosts of URLs and the paths in a call's arguments, at any depth, and their text.
-
-    What is named like a path is one; what looks like one may be, for tools that are not ours.
-    """
+    """The hosts and paths in a call's arguments, what only looks like a path, and all text."""
 
     hosts: tuple[str, ...]
     paths: tuple[str, ...]

@@ -83,17 +83,6 @@ def test_ndjson_is_split_invariant(lines: list[bytes], size: int) -> None:
     assert found + splitter.close() == [line.strip() for line in lines if line.strip()]
 
 
-@each_row("size", [1, 2, 3, 100])
-@each_row("data", [b'{"a":1}\n{"b":2}\n', b'{"a":1}\n{"b":2}', b'{"a":1}'])
-def test_a_byte_order_mark_before_lines(data: bytes, size: int) -> None:
-    """Some proxies for Windows put one before the first line, or before the only one."""
-    splitter, marked = NdjsonSplitter(), b"\xef\xbb\xbf" + data
-    found = [
-        line for i in range(0, len(marked), size) for line in splitter.feed(marked[i : i + size])
-    ]
-    assert found + splitter.close() == data.split()
-
-
 @pytest.mark.parametrize("splitter", [SseSplitter, NdjsonSplitter])
 def test_an_event_without_end_is_refused(splitter: type[SseSplitter | NdjsonSplitter]) -> None:
     """A server that never ends its event cannot fill the memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,24 @@ from searchloop.agent.log.window import Budget, Fitted, fit, size_of, tokens, wa
 from searchloop.agent.types import Finished, Message, Notice, Request
 
 _MOST = 4.0
+# The first that matches counts: a body's own member before the words of a sentence, and in them
+# neither the size of the prompt nor by how much it is too large.
+_SIZE = r"(\d{1,3}(?:,\d{3})+|\d{3,8})\b"
+_NAMED = (
+    re.compile(rf"n_ctx\W{{0,4}}{_SIZE}", re.IGNORECASE),
+    re.compile(
+        r"(?:context[ _](?:length|size|window)|model length|max_(?:model|seq)_len|must be <="
+        rf"|less than|allowed length|limit is|maximum)(?! by\b):?[^\d.,;:]{{0,40}}{_SIZE}",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\d\D{{0,20}}>=? ?{_SIZE}|{_SIZE} maximum|\[\d+, ?{_SIZE}\]", re.IGNORECASE),
+)
+
+
+def named_size(words: str) -> int | None:
+    """Returns the window that the words of a refusal name."""
+    found = next(filter(None, (pattern.search(words) for pattern in _NAMED)), None)
+    return int(next(filter(None, found.groups())).replace(",", "")) if found else None
 
 
 @dataclass

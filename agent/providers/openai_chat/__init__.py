@@ -11,15 +11,18 @@ Spec: https://platform.openai.com/docs/api-reference/chat/create
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.log.window import was_cut
 from searchloop.agent.providers import LIST_SECONDS, Abilities, HttpProvider, fetched
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import absent
+from searchloop.agent.providers._window import Window, named_size
 from searchloop.agent.providers._wire import (
     SAMPLING,
     body,
@@ -40,7 +43,6 @@ from searchloop.agent.providers.openai_chat.models import (
 )
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
-from searchloop.agent.providers.openai_chat.window import ContextWindow
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -65,6 +67,11 @@ _TOOLS = re.compile(
     r"|tool choice requires|tools param requires|tool-call-parser",
     re.IGNORECASE,
 )
+_REMEDY = (
+    "Start the server with a larger window. If it is Ollama, set OLLAMA_HOST to its address "
+    "without /v1 and choose the model behind ollama: - its window is then planned for."
+)
+_MORE = 1.3  # corrects an estimate that was too small
 _OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop", "effort": "reasoning_effort"}
 
 
@@ -88,12 +95,10 @@ class OpenAIChat:
             local=lambda model: server.loopback,
             twin=twin,
         )
-        self._window = ContextWindow(
-            lambda model: self._listed.capabilities(model).context, self._list
-        )
+        self._windows = defaultdict[str, Window](Window)
 
     def capabilities(self, model: str) -> Capabilities:
-        return replace(self._listed.capabilities(model), context=self._window.size(model))
+        return replace(self._listed.capabilities(model), context=self._size(model))
 
     async def takes(self, model: str) -> frozenset[str]:
         """See `Abilities.files`."""
@@ -115,13 +120,15 @@ class OpenAIChat:
         while not shown:
             sent, estimate = request, 0
             if self._server.own:
-                sent, estimate = self._window.fitted(request)
+                window = self._windows[request.model]
+                sent = window.fit(request, self._size(request.model))
+                estimate = window.fitted.tokens
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
                         shown = shown or type(event) is not Notice
                         if type(event) is Finished and self._server.own:
-                            async for notice in self._window.check(request.model, event, estimate):
+                            async for notice in self._check(request.model, event, estimate):
                                 yield notice
                         yield event
                 return
@@ -133,12 +140,42 @@ class OpenAIChat:
                     continue
                 if learnt or error.code != "context_length" or error.status == 413:
                     raise  # 413: the body is too large for a proxy, whatever the window
-                if not self._server.own:
-                    self._window.note(request.model, error)  # for a summary before the next refusal
-                    raise
-                if not await self._window.learn(request.model, error):
+                if not await self._learn(request.model, error):
                     raise
                 learnt = True
+
+    def _size(self, model: str) -> int | None:
+        """Returns the window in tokens: as a refusal named it, else as the list of models does."""
+        return self._windows[model].tokens or self._listed.capabilities(model).context
+
+    async def _learn(self, model: str, error: ProviderError) -> bool:
+        """Learns from a refusal for its length. Returns True if another try may succeed."""
+        window, before = self._windows[model], self._size(model)
+        window.tokens = named_size(error.message) or window.tokens
+        if not self._server.own:
+            return False  # a summary comes before the next refusal
+        if self._size(model) is None:
+            await self._look()
+        if before is not None and before == self._size(model):
+            window.grow(_MORE)
+        return self._size(model) is not None
+
+    async def _check(
+        self, model: str, end: Finished, estimate: int
+    ) -> AsyncGenerator[Notice, None]:
+        """Compares the server's count with our estimate, and learns the window from a cut."""
+        window, counted = self._windows[model], end.usage.input_tokens or 0
+        verdict = was_cut(counted, estimate) if counted else None
+        if verdict and self._size(model) is None:
+            await self._look()
+        if verdict == "prompt_cut" and self._size(model) is None:
+            window.tokens = 2 * counted
+        for notice in window.check(end, estimate, self._size(model), _REMEDY):
+            yield notice
+
+    async def _look(self) -> None:
+        with suppress(AgentError):
+            await self._list()
 
     async def listing(self, seconds: float = 3 * LIST_SECONDS) -> list[str]:
         """See `ProviderRegistry.trial`. Raises AgentError."""

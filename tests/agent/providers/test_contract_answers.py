@@ -15,7 +15,7 @@ import pytest
 
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers import Provider
-from searchloop.agent.providers.openai_chat.window import named_size
+from searchloop.agent.providers._window import named_size
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.transport.refusals import blamed

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.checks import DRAWN, sticks_out
-from tests.browser.conftest import DESKTOP, PHONE, SMALL, Enter
+from tests.browser.conftest import DESKTOP, SMALL, Enter
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import asked, place, told, turn_on, wait_for_answer
 from tests.waiting import until
@@ -118,10 +118,18 @@ def test_the_controls_have_room_at_every_width(enter: Enter, ollama: LedOllama) 
     assert page.locator("#question").evaluate("n => n.scrollHeight <= n.clientHeight + 1")
 
 
-def test_a_phone_has_one_row(enter: Enter) -> None:
+def test_a_phone_has_one_row_and_a_drawer(enter: Enter) -> None:
     """Plus, switch with its position, question and Send; a second row only while the question needs
-    it. File, mode and templates are under the plus, in a sheet from below, as all menus there."""
+    it. File, mode and templates are under the plus, in a sheet from below, as all menus there. The
+    chats are a drawer that Escape closes."""
     page = enter(**SMALL)
+    sidebar = page.locator("#sidebar")
+    expect(sidebar).not_to_be_in_viewport()
+    page.get_by_role("button", name="Show chats").click()
+    expect(sidebar).to_be_in_viewport()
+    expect(page.get_by_role("button", name="New chat", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(sidebar).not_to_be_in_viewport()
     page.locator("#switch").click()
     expect(page.locator("#via")).to_be_visible()
     question = page.locator("#question")
@@ -152,18 +160,6 @@ def test_a_phone_has_one_row(enter: Enter) -> None:
     parts[0].click()
     page.get_by_role("menuitem", name="Template or command").click()
     expect(page.locator("#slash [role=option]").first).to_be_visible()
-
-
-def test_the_drawer_of_a_phone(enter: Enter) -> None:
-    """On a narrow screen the chats are a drawer: opened, closed by Escape, never in the way."""
-    page = enter(**PHONE)
-    sidebar = page.locator("#sidebar")
-    expect(sidebar).not_to_be_in_viewport()
-    page.get_by_role("button", name="Show chats").click()
-    expect(sidebar).to_be_in_viewport()
-    expect(page.get_by_role("button", name="New chat", exact=True)).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(sidebar).not_to_be_in_viewport()
 
 
 def test_a_long_answer_starts_at_its_question(enter: Enter) -> None:

@@ -59,27 +59,6 @@ def test_a_stranger_signs_in_by_the_page(scripts: bool, browser: Browser, kept: 
     context.close()
 
 
-def test_a_bookmark_lives_through_a_restart(browser: Browser, kept: House) -> None:
-    """The same cookie opens the page of a server that was started anew; the link that let the
-    browser in does not let in another one."""
-    context = browser.new_context(viewport=DESKTOP)
-    page = context.new_page()
-    link = next(word for line in kept.output for word in line.split() if "?token=" in word)
-    page.goto(link)
-    expect(page.locator("#composer, main").first).to_be_visible()
-    assert "token" not in page.url
-    kept.stop()
-    kept.start()
-    page.goto(kept.url)
-    expect(page.locator("#open-settings").first).to_be_attached()
-    stranger = browser.new_context()
-    other = stranger.new_page()
-    other.goto(link)
-    expect(other.get_by_role("alert")).to_contain_text("works once")
-    stranger.close()
-    context.close()
-
-
 def test_signing_out_and_a_new_token(kept: House, enter: Enter) -> None:
     """A new token keeps this browser in and signs the others out; signing out ends at the page
     that asks for the token."""

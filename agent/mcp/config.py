@@ -68,9 +68,11 @@ def raw_servers(text: str, file: str) -> dict[str, Any]:
         raise ConfigError("bad_json", f"{file} is nested too deeply.", "Correct it.") from error
     if isinstance(value, dict):
         value = value.get("mcpServers", value.get("servers", value))
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or any(
+        isinstance(value.get(k), str) for k in ("command", "url")
+    ):
         remedy = 'Write {"mcpServers": {"name": {"command": "...", "args": []}}}.'
-        raise ConfigError("bad_servers", f"{file} holds no object of servers.", remedy)
+        raise ConfigError("bad_servers", f"{file} does not name its servers.", remedy)
     return value
 
 

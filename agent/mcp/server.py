@@ -366,7 +366,8 @@ def _kind(name: str, given: Mapping[str, Any]) -> str:
     http = said in _HTTP or (not said and "url" in given)
     key = "url" if http else "command"
     if key not in given:
-        what = f"The MCP server {name!r} has no {key}."
+        neither = "" if said or http else " and no url"
+        what = f"The MCP server {name!r} has no {key}{neither}."
         remedy = f'Give it "{key}", for example {_EXAMPLES[key]}.'
         raise ConfigError(f"missing_{key}", what, remedy)
     return "http" if http else "stdio"

@@ -81,6 +81,7 @@ def test_switches_marks_and_times() -> None:
     ("given", "code", "says"),
     [
         ({}, "missing_command", "no command"),
+        ({"serverUrl": "https://x.test"}, "missing_command", "no command and no url"),
         ({"type": "http"}, "missing_url", "no url"),
         ({"command": "x", "url": "https://x.test"}, "bad_server", "both"),
         ({"type": "sse", "url": "https://x.test"}, "bad_server", "HTTP+SSE"),
@@ -114,6 +115,7 @@ def test_a_mistake_has_a_place_and_leaves_the_others_alone() -> None:
     assert (problems[0].line, problems[0].column) == (2, 18)
     assert "f.json" in problems[0].error.message
     text = '{"mcpServers": {\n  "bad": {},\n  "good": {"command": "x"}\n}}'
+    assert parse('{"command": "x"}', "f", ENV)[1][0].error.code == "bad_servers"  # a nameless one
     servers, problems = parse(text, "f.json", ENV)
     assert [s.name for s in servers] == ["good"]
     assert [(p.server, p.line, p.column) for p in problems] == [("bad", 2, 3)]

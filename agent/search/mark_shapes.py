@@ -1,5 +1,6 @@
 """Writes citation marks of other shapes as `[n]`: `**[1]**`, `[1-2]`, `［2］`, `【1】`,
-`【1†source】`, `[^1]`, `¹`, `[[1]](address)`, `[1](address)`, `[Source 1]`, `[1 and 2]`, `[١]`.
+`【1†source】`, `[^1]`, `¹`, `[[1]](address)`, `[[1]]`, `[1](address)`, `[1](#anchor)`,
+`[Source 1]`, `[web:1]`, `[1 and 2]`, `[١]`.
 
 Models learned many ways to cite. Each place is only proposed here; `marks.find` decides, by the
 words around it, whether it is a mark, and what is none keeps the writer's own form.
@@ -20,15 +21,19 @@ _SOURCE = (
     r"|voir|fuentes?|font[ei]s?|bron(?:nen)?|źródł[oa]|kaynak|источник[аи]?|来源|來源|參考|参考"
     r"|出典|资料|資料|출처|المصدر|مصدر|स्रोत)\.?[ :#：]{0,2}"
 )
+_FOUND = "(?i:docs?|documents?|results?|web)[ :#：]{0,2}"  # in square brackets alone
 _LIST = rf"{_N}(?:\s?{_AND}\s?{_N}){{0,7}}"
 _NAMED = rf"{_SOURCE}{_N}(?:\s?{_AND}\s?(?:{_SOURCE})?{_N}){{0,7}}"
 _BEHIND = r"(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))"
 SHAPE = re.compile(
     r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\])(?P=open)(?![\w*_])"
     rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\([^()\s]{{0,2000}}\)"
+    rf"|(?:(?<=[\w.!?。”»)\]])|(?<=[\w.!?。”»)\]] ))\[\[(?P<double>{_N})\]\]"
+    r"(?=[.,;!?。，)]|[ \t]*(?:\[\[|\n|\Z))"
+    rf"|(?<![\\!\[])\[(?P<anchor>{_N})\]\(#[^()\s]{{0,100}}\)"
     rf"|(?<![\\!\[])\[(?P<linked>{_N})\]\((?P<at>https?://[^()\s]{{1,2000}})\)"
     rf"|(?<![\\!\[])\[\^(?P<note>{_N})\^?\](?!:)"
-    rf"|(?<![\\!\[])\[(?P<named>{_NAMED})\](?![(\[])|\((?P<round>{_NAMED})\)"
+    rf"|(?<![\\!\[])\[(?P<named>{_NAMED}|{_FOUND}{_LIST})\](?![(\[])|\((?P<round>{_NAMED})\)"
     rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<list>{_LIST})\](?![(\[])"
     rf"|［(?P<wide>{_LIST})］|[【〔](?P<thick>{_LIST})[】〕]"
     rf"|(?:【|(?<![\\!\[])\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"

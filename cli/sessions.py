@@ -158,11 +158,12 @@ def _restore(settings: Settings, words: list[str], args: argparse.Namespace) -> 
     told |= {"gaps": found.gaps, "aside": found.aside and str(found.aside)}
     lines, gaps = [], f", {found.gaps} of them with gaps" if found.gaps else ""
     if found.aside:
-        read = f"{found.saved} sessions read from the damaged store{gaps}."
+        read = f"{number(found.saved, 'session')} read from the damaged store{gaps}."
         lines.append(f"{read} It is kept: {found.aside}")
     if source:
         kept = f" {found.kept} were there already and stay as they are." if found.kept else ""
-        lines.append(f"{found.done} sessions brought back{'' if found.aside else gaps}.{kept}")
+        done = number(found.done, "session")
+        lines.append(f"{done} brought back{'' if found.aside else gaps}.{kept}")
     return tell(args, told, *lines)
 
 

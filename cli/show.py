@@ -244,7 +244,8 @@ def _after(event: Event, words: Words) -> None:
         counts.append(words.say("foot.tokens", **tokens))
     warn(f"\n{words['list.clauses'].join(counts)}")
     if limit := data.get("limit"):
-        warn(f"searchloop: {words['end.limit']}\n  {words.worded(limit, 'limit.')} (--max-steps)")
+        by = "--max-steps" if limit.endswith(" steps") else "SEARCHLOOP_LIMITS"
+        warn(f"searchloop: {words['end.limit']}\n  {words.worded(limit, 'limit.')} ({by})")
     if data.get("error"):
         warn(f"searchloop: {' '.join(words.error(data['error'])).strip()}")
 

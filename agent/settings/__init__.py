@@ -150,14 +150,26 @@ def read_config(path: Path) -> dict[str, str]:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except (OSError, ValueError) as error:
-        what = f"{path} is not valid TOML: {error}."
+        what = f"{path} cannot be read: {error}."
         remedy = 'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".'
         raise ConfigError("bad_config", what, remedy) from error
     return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
 
 
+_ON, _OFF = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
+
+
 def is_on(value: str | None) -> bool:
-    return (value or "").strip().lower() in {"1", "true", "yes", "on"}
+    return (value or "").strip().lower() in _ON
+
+
+def _offline(env: Mapping[str, str]) -> bool:
+    """A word that is neither on nor off is not taken for off: then something would leave."""
+    value = (env.get("SEARCHLOOP_OFFLINE") or "").strip().lower()
+    if value not in _ON | _OFF:
+        what = f"SEARCHLOOP_OFFLINE is neither on nor off: {value[:40]!r}."
+        raise ConfigError("bad_config", what, "Set SEARCHLOOP_OFFLINE to 1 or 0.")
+    return value in _ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +203,7 @@ class Settings:
             env=env,
             home=default_home(env),
             model=env.get("SEARCHLOOP_MODEL") or BUILTIN,
-            offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
+            offline=_offline(env),
             backend_url=env.get("SEARCH_BACKEND_URL") or None,
             token=env.get("SEARCHLOOP_TOKEN") or None,
             limits=_limits(env),

@@ -214,6 +214,8 @@ def test_a_limit_is_told_with_its_own_code(cli: Cli) -> None:
     ran = cli("ask", "--web", "--max-steps", "1", "-o", "json", QUESTION)
     assert (ran.code, ran.json["reason"]) == (3, "limit")
     assert ran.json["answer"]
+    ran = cli("ask", "--web", QUESTION, SEARCHLOOP_LIMITS="pages=1")
+    assert (ran.code, "1 pages (SEARCHLOOP_LIMITS)" in ran.err) == (3, True)
 
 
 SCHEMA = {

@@ -62,7 +62,7 @@ def test_a_damaged_store_is_named_and_restored(cli: Cli, left: str, tmp_path: Pa
     refused = cli("ask", "and now?", "--session", left)
     assert refused.code == 1
     assert "`searchloop sessions restore`" in refused.err
-    assert "1 sessions read from the damaged store. It is kept: " in cli("sessions", "restore").out
+    assert "1 session read from the damaged store. It is kept: " in cli("sessions", "restore").out
     assert cli("sessions", "check").out == "The sessions are whole.\n"
     assert left in cli("sessions").out
     assert cli("sessions", "restore").code == 2

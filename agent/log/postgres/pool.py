@@ -6,6 +6,7 @@ A connection may end, freeze or be refused at any moment: every wait has a limit
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -70,6 +71,7 @@ _FULL = re.compile(r"too many (clients|connections)|connection slots")
 _NOT_YET = re.compile(r"starting up|shutting down|recovery mode|not accepting")
 
 CHANNEL = "searchloop"
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors say what it would say
 
 
 class Refused(psycopg.OperationalError):

@@ -130,6 +130,13 @@ def test_the_token_is_not_shown() -> None:
     assert "s3cret" not in repr(settings)
 
 
+@pytest.mark.parametrize("value", ["y", "enabled", "maybe", "oui", "2", "1 # always"])
+def test_what_is_neither_on_nor_off_is_not_taken_for_off(value: str) -> None:
+    """Whoever wants to be offline is told, and nothing is asked of the network."""
+    with pytest.raises(ConfigError, match="neither on nor off"):
+        Settings.load(Environment({"flag": {"SEARCHLOOP_OFFLINE": value}}))
+
+
 @pytest.mark.parametrize("wrong", ["mysql://me:s3cret@h/db", "host=h password=s3cret", "chats.db"])
 def test_a_database_that_is_none_is_refused(wrong: str) -> None:
     """It would be taken for the name of a file; the password in it is not shown."""

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import ipaddress
 import os
+import re
 import socket
 import sys
 import threading
@@ -29,6 +30,7 @@ PORT = 8321
 STOP_SECONDS = 5  # time that an ordinary request may go on after the signal to stop
 END_SECONDS = 13.0  # after the signal; what still runs then ends with the process
 HEAD_SECONDS = 10.0  # time in which the head of a request has to arrive
+_ORIGIN = re.compile(r"https?://([a-z0-9_.-]*[a-z0-9]|\[[0-9a-f:.]+\])(:[1-9]\d{0,4})?")
 HEAD_BYTES = 64 * 1024  # the largest unfinished head of a request
 
 
@@ -59,19 +61,11 @@ def access_to(
 def public_url(given: str | None) -> str:
     """Returns an address as browsers write an Origin. Raises ConfigError unless it is one."""
     text = (given or "").strip().rstrip("/").lower()
-    address = urlsplit(text)
-    if text and not (
-        address.scheme in ("http", "https")
-        and address.hostname
-        and text == f"{address.scheme}://{address.netloc}"
-        and "@" not in address.netloc
-        and text.isascii()
-    ):
+    if text and not _ORIGIN.fullmatch(text):
         what = "SEARCHLOOP_PUBLIC_URL is not an address without a path."
         remedy = "Write it as browsers show it, for example https://chat.example.org."
         raise ConfigError("bad_public_url", what, remedy)
-    usual = ":443" if address.scheme == "https" else ":80"
-    return text.removesuffix(usual) if text else ""
+    return text.removesuffix(":443" if text.startswith("https") else ":80")
 
 
 Address = tuple[Any, ...]

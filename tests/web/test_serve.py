@@ -199,6 +199,8 @@ LOCKED = {"SEARCHLOOP_TOKEN": "a-long-enough-token"}
         ("127.0.0.1", 0, {PUBLIC: "https://h/path"}, PUBLIC),
         ("127.0.0.1", 0, {PUBLIC: "https://u@h"}, PUBLIC),
         ("127.0.0.1", 0, {PUBLIC: "ftp://h"}, PUBLIC),
+        ("127.0.0.1", 0, {PUBLIC: "https://a b"}, PUBLIC),
+        ("127.0.0.1", 0, {PUBLIC: "https://h:"}, PUBLIC),
     ],
 )
 def test_a_start_that_cannot_be_is_one_sentence(

@@ -314,6 +314,9 @@ def test_behind_our_proxy_the_guesser_is_whom_the_proxy_saw() -> None:
         access.guess(b"no%d" % n, proxied, {b"x-forwarded-for": b"1.1.1.%d, 7.7.7.7" % n})
     assert access.guess(b"no", proxied, {b"x-forwarded-for": b"7.7.7.7"}) == 6
     assert access.guess(b"no", proxied, {b"x-forwarded-for": b"7.7.7.8"}) == 0
+    for seen in (b"7.7.7.7:52144", b"7.7.7.7, 127.0.0.1", b"7.7.7.7, [::1]:99"):  # two proxies
+        assert access.guess(b"no", proxied, {b"x-forwarded-for": seen}) == 6
+    assert access.guess(b"no", proxied, {b"x-forwarded-for": b"7.7.7.7, unknown"}) == 0
     direct = {"client": ("9.9.9.9", 1), "headers": ()}
     for n in range(10):
         access.guess(b"no%d" % n, direct, {b"x-forwarded-for": b"1.1.1.%d" % n})

@@ -324,11 +324,14 @@ class Access:
         return any(hmac.compare_digest(value, right) for value in passes)
 
     def _address(self, scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> str:
-        """Returns the address that guesses; behind our proxy the one that the proxy saw."""
+        """Returns the address that guesses; behind our proxies the one that the first saw."""
         client = (scope.get("client") or ("",))[0]
         if self.people and self.people.trusts(client):
-            seen = head.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2]
-            client = seen.strip() if _ip(seen) else client
+            for seen in reversed(head.get(b"x-forwarded-for", b"").decode("latin-1").split(",")):
+                found = _ip(seen) or _ip(seen.rpartition(":")[0])  # some proxies add a port
+                client = str(found or client)
+                if not (found and self.people.trusts(client)):
+                    break
         return network_of(client)
 
 

@@ -47,7 +47,7 @@ _FACES = {
 }
 _STATUS = {"no_response": 404, "unknown_provider": 404, "unknown_model": 404, "no_model": 404}
 _STATUS |= {"search_off": 403, "not_allowed": 403, "program_budget": 429, "stopped": 503}
-_STATUS |= {"not_found": 404, "bad_method": 405}
+_STATUS |= {"not_found": 404, "bad_method": 405, "rate_limited": 429}
 _NO_USE = ((b"x-should-retry", b"false"),)  # clients ask again after 429
 _KINDS = {
     400: "invalid_request_error",
@@ -79,8 +79,9 @@ def _error(path: str, status: int, code: str, words: str, param: str | None) -> 
         return {"type": "error", "error": {"type": kind, "message": words}, "request_id": None}
     if path.startswith("/api/"):
         return {"error": words}
-    kind = "insufficient_quota" if status == 429 else "invalid_request_error"
-    kind = kind if status < 500 else "server_error"
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    if status == 429:
+        kind = "insufficient_quota" if code == "program_budget" else "rate_limit_error"
     return {"error": {"message": words, "type": kind, "param": param, "code": code}}
 
 

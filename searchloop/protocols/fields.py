@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.arguments import read_arguments
@@ -411,6 +413,22 @@ def placed(data: Mapping[str, Any], shown: str) -> list[dict[str, Any]]:
             where = {"start": start, "end": max(start, end)}
             marks.append({**where, "url": cited["url"], "title": cited["title"], **about})
     return sorted(marks, key=lambda mark: (mark["start"], mark["end"]))
+
+
+def parted(
+    data: Mapping[str, Any], before: Sequence[str], shown: str, *, as_shown: bool = False
+) -> tuple[str, list[list[dict[str, Any]]]]:
+    """Returns the last part of a step's text, behind those of it `before` a search or a thought,
+    and the marks of each part, with their places in it. A client has the last part as `shown`."""
+    text, head = str(data["text"]), "".join(before)
+    last = shown if as_shown or not text.startswith(head) else text[len(head) :]
+    ends = list(accumulate(map(len, before), initial=0))
+    parts: list[list[dict[str, Any]]] = [[] for _ in ends]
+    for mark in placed(data, head + last):
+        part = bisect_right(ends, mark["start"]) - 1
+        start, end = mark["start"] - ends[part], mark["end"] - ends[part]
+        parts[part].append({**mark, "start": start, "end": end})
+    return last, parts
 
 
 def _moved(at: int, blocks: Sequence[Any]) -> int:

@@ -106,6 +106,7 @@ class MessagesEncoder(Encoder):
         self._blocks: list[dict[str, Any]] = []
         self._open = False
         self._grown: list[str] = []  # of the block that is open
+        self._before: list[dict[str, Any]] = []  # earlier texts of this step
         self._searches: list[tuple[str, str]] = []  # query and id of those under way
 
     def begin(self) -> list[Frame]:
@@ -176,12 +177,12 @@ class MessagesEncoder(Encoder):
     def _step(self, data: Mapping[str, Any]) -> list[Frame]:
         frames = list[Frame]()
         is_text = self._open and self._blocks[-1]["type"] == "text"
-        if data["text"] and not is_text:
+        if data["text"] and not is_text and not self._before:
             frames += self._grow("text", "text", data["text"])
             is_text = True
-        if is_text:
-            frames += self._cited(data)
+        frames += self._cited(data, self._blocks[-1:] if is_text else [])
         frames += self._close()
+        self._before.clear()
         for call in fields.theirs(data, self._wish):
             use = {"type": "tool_use", "id": call["id"], "name": call["name"], "input": {}}
             frames += self._begin(use)
@@ -191,19 +192,21 @@ class MessagesEncoder(Encoder):
             frames += self._close()
         return frames
 
-    def _cited(self, data: Mapping[str, Any]) -> list[Frame]:
-        """Adds a citation for each mark of the text that ends."""
-        block, frames = self._blocks[-1], list[Frame]()
-        block["text"] = "".join(self._grown) if self._asked.stream else data["text"]
-        self._grown.clear()
-        for mark in fields.placed(data, block["text"]):
-            cited = str(mark["quote"] or mark["passage"] or "")[:_QUOTED]
-            citation = {"type": "web_search_result_location", "cited_text": cited}
-            citation |= {"url": mark["url"], "title": mark["title"]}
-            citation["encrypted_index"] = _opaque(f"{mark['start']}-{mark['end']}")
-            block["citations"] = [*block.get("citations", ()), citation]
-            frames.append(self._delta({"type": "citations_delta", "citation": citation}))
-        return frames
+    def _cited(self, data: Mapping[str, Any], own: Sequence[dict[str, Any]]) -> list[Frame]:
+        """Adds a citation for each mark of the step, and tells those of the text that ends."""
+        texts, grown = [block["text"] for block in self._before], "".join(self._grown)
+        as_shown = self._asked.stream or not own
+        last, marks = fields.parted(data, texts, grown if own else "", as_shown=as_shown)
+        for block, found in zip([*self._before, *own], marks, strict=False):
+            if found:
+                block["citations"] = [_citation(mark) for mark in found]
+        told = list[Frame]()
+        for block in own:
+            block["text"] = last
+            self._grown.clear()
+            for each in block.get("citations", ()):
+                told.append(self._delta({"type": "citations_delta", "citation": each}))
+        return told
 
     def _end(self, data: Mapping[str, Any]) -> list[Frame]:
         frames = self._close()
@@ -228,6 +231,7 @@ class MessagesEncoder(Encoder):
         frames, kind = list[Frame](), self._blocks[-1]["type"]
         if self._grown:
             self._blocks[-1][kind] = "".join(self._grown)
+            self._before += self._blocks[-1:] if kind == "text" else []
         if kind == "thinking":
             frames.append(self._delta({"type": "signature_delta", "signature": ""}))
         return [*frames, _frame("content_block_stop", index=len(self._blocks) - 1)]
@@ -261,6 +265,14 @@ class MessagesEncoder(Encoder):
         ended = {"content": self._blocks, "stop_reason": self._reason()}
         more = {"usage": self._usage(), "searchloop": self._extension()}
         return {**self._message(), **ended, **more}
+
+
+def _citation(mark: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a mark as a citation."""
+    cited = str(mark["quote"] or mark["passage"] or "")[:_QUOTED]
+    known = {"cited_text": cited, "url": mark["url"], "title": mark["title"]}
+    index = _opaque(f"{mark['start']}-{mark['end']}")
+    return {"type": "web_search_result_location", **known, "encrypted_index": index}
 
 
 def _opaque(text: str) -> str:

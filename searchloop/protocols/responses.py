@@ -153,6 +153,7 @@ class ResponsesEncoder(Encoder):
         self._output: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None  # the last item of the output, while it grows
         self._shown: list[str] = []  # of that item
+        self._before: list[dict[str, Any]] = []  # earlier texts of this step
         self._number = 0
         self._free = {
             tool.get("name")
@@ -228,26 +229,29 @@ class ResponsesEncoder(Encoder):
     def _step(self, data: Mapping[str, Any]) -> list[Frame]:
         frames = list[Frame]()
         is_text = self._open is not None and self._open["type"] == "message"
-        if data["text"] and not is_text:
+        if data["text"] and not is_text and not self._before:
             frames += self._close() + self._text(data["text"])
-        if self._open and self._open["type"] == "message":
-            frames += self._told(data)
+            is_text = True
+        before, shown = [part["text"] for part in self._before], "".join(self._shown)
+        text, marks = fields.parted(data, before, shown if is_text else "", as_shown=not is_text)
+        for part, found in zip(self._before, marks, strict=False):
+            part["annotations"] = [_note(mark) for mark in found]
+        if is_text:
+            frames += self._told(text, marks[-1])
         frames += self._close()
+        self._before.clear()
         for call in fields.theirs(data, self._wish):
             frames += self._handed(call)
         return frames
 
-    def _told(self, data: Mapping[str, Any]) -> list[Frame]:
-        """Ends the text of a step with its final form and its annotations."""
-        frames, notes = list[Frame](), list[dict[str, Any]]()
-        for mark in fields.placed(data, data["text"]):
-            note = {"type": "url_citation", "url": mark["url"], "title": mark["title"]}
-            note |= {"start_index": mark["start"], "end_index": mark["end"]}
-            where = {"content_index": 0, "annotation_index": len(notes), "annotation": note}
+    def _told(self, text: str, marks: Sequence[Mapping[str, Any]] = ()) -> list[Frame]:
+        """Ends a text in its final form, with its annotations."""
+        frames, notes = list[Frame](), list(map(_note, marks))
+        for index, note in enumerate(notes):
+            where = {"content_index": 0, "annotation_index": index, "annotation": note}
             frames.append(self._at("response.output_text.annotation.added", **where))
-            notes.append(note)
-        part = {"type": "output_text", "text": data["text"], "annotations": notes, "logprobs": []}
-        done = {"content_index": 0, "text": data["text"], "logprobs": []}
+        part = {"type": "output_text", "text": text, "annotations": notes, "logprobs": []}
+        done = {"content_index": 0, "text": text, "logprobs": []}
         frames.append(self._at("response.output_text.done", **done))
         frames.append(self._at("response.content_part.done", content_index=0, part=part))
         assert self._open is not None
@@ -290,10 +294,9 @@ class ResponsesEncoder(Encoder):
             frames.append(self._at(f"{named}text.done", summary_index=0, text=shown))
             frames.append(self._at(f"{named}part.done", summary_index=0, part=part))
             item["summary"] = [part]
-        elif item["type"] == "message" and not item["content"]:  # it broke off
-            item["content"] = [
-                {"type": "output_text", "text": shown, "annotations": [], "logprobs": []}
-            ]
+        elif item["type"] == "message" and not item["content"]:  # a search, a thought or the end
+            frames += self._told(shown)
+            self._before += item["content"]
         if item["status"] == "in_progress":
             item["status"] = "completed"
         self._open = None
@@ -301,6 +304,9 @@ class ResponsesEncoder(Encoder):
         return [*frames, self._frame("response.output_item.done", **where)]
 
     def _end(self, data: Mapping[str, Any]) -> list[Frame]:
+        if self._open and data["reason"] == "error":  # it broke off
+            search = self._open["type"] == "web_search_call"
+            self._open["status"] = "failed" if search else "incomplete"
         frames = self._close()
         if self._sources:
             self._add_sources(data["sources"])
@@ -390,3 +396,9 @@ class ResponsesEncoder(Encoder):
     def _frame(self, type: str, **data: Any) -> Frame:
         self._number += 1
         return type, {"type": type, "sequence_number": self._number - 1, **data}
+
+
+def _note(mark: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a mark as an annotation."""
+    note = {"type": "url_citation", "url": mark["url"], "title": mark["title"]}
+    return {**note, "start_index": mark["start"], "end_index": mark["end"]}

@@ -177,6 +177,51 @@ def test_a_field_inside_another_is_told_too(tmp_path: Path, face: Face) -> None:
         assert (status, set(told["searchloop"]["ignored"]) & names) == (200, names)
 
 
+def searched(*texts: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events of one step: its maker's search between each two texts, a mark in the last."""
+    for number, text in enumerate(texts):
+        if number:
+            about = {"query": "q", "by": "native:x", "status": "ok"}
+            yield from (("search_started", about), ("search_finished", about))
+        if text:
+            yield "text_delta", {"text": text}
+    whole = "".join(texts)
+    mark = {"span": [whole.index("["), whole.index("]") + 1], "verdict": "unread"}
+    cited = {"url": "https://a.example", "title": "A", "marks": [mark]}
+    yield "message", {"text": whole, "citations": [cited], "tool_calls": []}
+    yield "run_finished", ENDED
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_texts_around_a_search_stand_once(stream: bool) -> None:
+    """In their order, each mark in the text that holds it, at its place there."""
+    for texts in (("I look. ", "It is [1]."), ("", "It is [1]."), ("It is [1]. ", "Yes."),
+                  ("It is [1].", ""), ("One. ", "Two. ", "It is [1]. ")):  # fmt: skip
+        wanted = [text for text in texts if text]
+        marked = [("[1]" in text) for text in wanted]
+        for name, (codec, encoder) in CODECS.items():
+            made = encoder(codec.decode(FACES[name].body("hi", stream=stream)))
+            frames = [*made.begin(), *(f for event in searched(*texts) for f in made.take(*event))]
+            for _, data in frames:
+                TYPES[name][0].validate_json(json.dumps(data), strict=True)
+            whole = made.whole()
+            if name == "responses":
+                parts = [part for item in whole["output"] for part in item.get("content", ())]
+                notes = [
+                    [(n["start_index"], n["end_index"]) for n in p["annotations"]] for p in parts
+                ]
+                places = [[(t.index("["), t.index("]") + 1)] if "[" in t else [] for t in wanted]
+                assert ([part["text"] for part in parts], notes) == (wanted, places)
+                done = [data["text"] for type, data in frames if type.endswith("output_text.done")]
+                assert done == wanted
+            elif name == "messages":
+                parts = [block for block in whole["content"] if block["type"] == "text"]
+                assert [part["text"] for part in parts] == wanted
+                assert ["citations" in part for part in parts] == marked
+            else:
+                assert whole["choices"][0]["message"]["content"] == "".join(texts)
+
+
 def bodies(face: Face) -> Iterator[tuple[str, bytes, set[int]]]:
     """Bodies that are wrong or too much, and the status of each."""
     whole = json.dumps(face.body("Hi")).encode()

@@ -135,6 +135,7 @@ def test_the_users_switch_keeps_every_face_inside(tmp_path: Path, position: str)
         for face in each_face.args[1]:
             with pytest.raises(REFUSED):
                 face.ask(at, user(QUESTION), stream=False, search="web")
+            assert face.ask(at, user(QUESTION), stream=False).text
         assert left() == []
 
 

@@ -246,16 +246,6 @@ def test_a_wish_that_cannot_be_met_is_the_protocols_error(tmp_path: Path) -> Non
 
 
 @each_face
-def test_a_search_that_is_switched_off_is_an_error(tmp_path: Path, face: Face) -> None:
-    """Nothing is sent to the model, and nothing is answered in silence."""
-    with desk(tmp_path, SEARCHLOOP_CLIENT_SEARCH="off") as at:
-        refused = (openai.PermissionDeniedError, anthropic.PermissionDeniedError)
-        with pytest.raises(refused, match="switched off"):
-            face.ask(at, user(SWITCH), stream=False, search="web")
-        assert face.ask(at, user("Say hello."), stream=False).text == "Hello."
-
-
-@each_face
 def test_what_goes_wrong_at_the_provider_is_an_error(tmp_path: Path, face: Face) -> None:
     """A stream ends with it, an answer has its status: a refusal, and an answer without a word,
     which a program could not tell from one that says nothing."""
@@ -269,6 +259,16 @@ def test_what_goes_wrong_at_the_provider_is_an_error(tmp_path: Path, face: Face)
                 with pytest.raises(API_ERRORS):
                     face.ask(at, user("Say hello."), stream=stream)
             faults.reverse()
+
+
+def test_a_provider_that_asks_for_fewer_requests_says_so_to_the_client(tmp_path: Path) -> None:
+    """With the status and the type that its library waits and asks again for."""
+    busy = json_reply({"error": {"message": "slow down"}}, 429)
+    with desk(tmp_path, lambda asked: listing(asked) or busy) as at:
+        for face in FACES.values():
+            with pytest.raises((openai.RateLimitError, anthropic.RateLimitError)) as failed:
+                face.ask(at, user("Hi"), stream=False)
+            assert "rate_limit_error" in str(failed.value.body)
 
 
 def test_an_answer_that_misses_its_schema_is_an_error(tmp_path: Path) -> None:

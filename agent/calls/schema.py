@@ -105,7 +105,7 @@ def takes(schema: Mapping[str, Any]) -> str:
     for name, inner in (schema.get("properties") or {}).items():
         inner = inner if isinstance(inner, Mapping) else {}
         said = " or ".join(kinds_of(inner)) or "anything"
-        if "enum" in inner:
+        if isinstance(inner.get("enum"), list | tuple):
             said = " | ".join(map(repr, inner["enum"]))
         listed.append(f"{name} ({said}{', required' if name in required else ''})")
     return f"It takes {', '.join(listed)}." if listed else "It takes no arguments."

@@ -7,6 +7,7 @@ maxLength and maxItems. Its messages tell a model or a program what to change.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 _CHECKS: dict[str, tuple[type, ...]] = {
@@ -43,7 +44,7 @@ def problems_with(value: Any, schema: Any, where: str = "") -> str | None:
     if allowed and not any(_is(value, kind) for kind in allowed):
         wanted = " or ".join(_SAID.get(kind, kind) for kind in allowed)
         return f"{label} must be {wanted}, not {json_kind(value)}."
-    if "enum" in schema and value not in schema["enum"]:
+    if isinstance(schema.get("enum"), list | tuple) and value not in schema["enum"]:
         return f"{label} must be one of {', '.join(map(repr, schema['enum']))}."
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _range(value, schema, label)
@@ -71,18 +72,24 @@ def _is(value: Any, kind: str) -> bool:
 
 def _length(value: str | list[Any], schema: Mapping[str, Any], label: str) -> str | None:
     name, parts = ("Length", "characters") if isinstance(value, str) else ("Items", "entries")
-    least, most = schema.get(f"min{name}", 0), schema.get(f"max{name}", len(value))
+    least, most = _bounds(schema, f"min{name}", f"max{name}")
     if len(value) < least:
         return f"{label} must have at least {least} {parts}." if value else f"{label} is empty."
     return f"{label} has {len(value)} {parts} of at most {most}." if len(value) > most else None
 
 
 def _range(value: float, schema: Mapping[str, Any], label: str) -> str | None:
-    if "minimum" in schema and value < schema["minimum"]:
-        return f"{label} must be at least {schema['minimum']}."
-    if "maximum" in schema and value > schema["maximum"]:
-        return f"{label} must be at most {schema['maximum']}."
-    return None
+    least, most = _bounds(schema, "minimum", "maximum")
+    if value < least:
+        return f"{label} must be at least {least}."
+    return f"{label} must be at most {most}." if value > most else None
+
+
+def _bounds(schema: Mapping[str, Any], least: str, most: str) -> tuple[float, float]:
+    """Returns the values of two keywords; what is no number bounds nothing."""
+    low: Any = schema.get(least)
+    high: Any = schema.get(most)
+    return low if _is(low, "number") else -inf, high if _is(high, "number") else inf
 
 
 def _object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str | None:

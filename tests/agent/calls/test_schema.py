@@ -180,6 +180,8 @@ def test_arguments_are_checked(arguments: dict[str, Any], problem: str | None) -
         *({}, {"properties": None, "required": None}, {"properties": {"a": True}}),
         {"properties": {"a": {"type": "array", "items": [{"type": "string"}]}}},
         {"type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/A"}}},
+        {"properties": {"a": {"type": "string", "minLength": None, "maxLength": "3"}}},
+        {"properties": {"a": {"minimum": None, "maximum": "x", "minItems": True, "enum": None}}},
     ],
 )
 def test_a_schema_of_a_form_that_we_do_not_read(schema: dict[str, Any]) -> None:

@@ -239,8 +239,9 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         except TimeoutError:
             pass
         except asyncio.CancelledError:  # nobody listens any more
-            with suppress(AgentError):
-                await self.runner.cancel(known)
+            if not _refused(begun):
+                with suppress(AgentError):
+                    await self.runner.cancel(known)
             raise
         finally:
             over = True
@@ -421,6 +422,11 @@ def _over(feeding: Future[None], begun: Future[str]) -> None:
             begun.cancel()
         else:
             begun.set_exception(error)
+
+
+def _refused(begun: Future[str]) -> bool:
+    """Returns whether no run began: one that the session may have is somebody else's."""
+    return begun.done() and not begun.cancelled() and begun.exception() is not None
 
 
 def unwritten() -> StoreError:

@@ -19,6 +19,7 @@ from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log.log import EventLog
 from searchloop.agent.types import Capabilities, TextDelta
+from searchloop.streams import followed
 from tests.agent.scripted import (
     Hold,
     Scripted,
@@ -92,6 +93,35 @@ def test_leaving_a_stream_stops_the_run(make: Made) -> None:
     assert hold.left.is_set()
     assert agent.log.last_event(session).data["reason"] == "cancelled"
     assert agent.ask("b", session=session).text == "Whole."
+
+
+def test_a_refused_question_stops_no_answer(make: Made) -> None:
+    """A question to a chat that is being answered is refused, and that answer goes on."""
+
+    async def others(known: set[Any]) -> set[Any]:
+        return asyncio.all_tasks() - known - {asyncio.current_task()}
+
+    async def over(known: set[Any]) -> None:
+        await asyncio.gather(*await others(known), return_exceptions=True)
+
+    async def later() -> None:
+        async for _ in followed(core, "c", session, {}):
+            raise AssertionError
+
+    hold = Hold()
+    agent = make([TextDelta("Half"), hold])
+    core, stream = agent._core, agent.stream("a")
+    next(stream)
+    assert hold.reached.wait(90)
+    session = agent.log.sessions()[0].id
+    known = core.wait(others(set()))
+    with pytest.raises(Conflict, match="still answering"):
+        agent.ask("b", session=session)
+    with pytest.raises(Conflict, match="still answering"):
+        asyncio.run(later())
+    core.wait(over(known))
+    assert not hold.left.is_set()
+    assert agent.log.session(session).running
 
 
 def test_a_stream_of_a_deleted_session_ends(make: Made) -> None:

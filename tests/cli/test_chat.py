@@ -44,7 +44,7 @@ def test_a_chat_in_lines(cli: Cli) -> None:
         assert words in ran.out
     for words in (
         *("search auto", "no mode root", "no command /nope[31m", "'x'", "agent planner"),
-        *("that is shown changed a file", "There is no plan", "mode plan, search off"),
+        *("that this chat shows has changed a file", "There is no plan", "mode plan, search off"),
     ):
         assert words in ran.err, words
     assert "\x1b" not in ran.out + ran.err

@@ -123,7 +123,9 @@ def columns(
     found: Columns = [words, linked]
     found += _of_text(page)
     found += _of_neighbours(words, linked)
-    found += _of_guesses(guesses, words)
+    weights = [word + 1.0 if word < 60.0 else 61.0 for word in words]
+    products = list(map(mul, guesses, weights))
+    found += [guesses, *(around(products, weights, reach) for reach in (2, 8))]
     found += _of_boxes(page, words, linked, total, ways)
     found += _of_page(page, words, linked, guesses, of_all)
     return found
@@ -176,12 +178,6 @@ def distances(count: int, at: int) -> list[float]:
     near = range(max(0, at - far), min(count, at + far))
     after = [FAR] * (count - near.stop)
     return [-FAR] * near.start + [float(other - at) for other in near] + after
-
-
-def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
-    weights = [word + 1.0 if word < 60.0 else 61.0 for word in words]
-    products = list(map(mul, guesses, weights))
-    return [guesses, *(around(products, weights, reach) for reach in (2, 8))]
 
 
 def around(products: list[float], weights: list[float], reach: int) -> list[float]:

@@ -50,8 +50,6 @@ def with_parts(
     home = max((at for at, words in enumerate(taken) if words >= HOME * taken[0]), default=0)
     if others[home] * MOSTLY > taken[home] * (1 - MOSTLY):
         return kept
-    while (up := boxes[home].parent) >= 0 and others[up] * HOME <= taken[up] * (1 - HOME):
-        home = up
     linked = within(page, [block.words * (block.linked - 0.5) for block in blocks])
     beside = [role for role in roles[: len(roles) // 2 - 1] if not any(map(role.__getitem__, kept))]
     end = next((at for at in range(home + 1, len(boxes)) if boxes[at].parent < home), len(boxes))

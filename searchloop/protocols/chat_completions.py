@@ -38,7 +38,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
     read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if fields.typed(body, "n", int, 1) != 1:
         raise bad("n", "one answer at a time is given.", "Leave out n.")
-    for message in fields.objects(body.get("messages"), "messages"):
+    for message in fields.listed(body.get("messages"), "messages", Mapping):
         _add(read, message)
     tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
     choice = fields.choice_of(body)

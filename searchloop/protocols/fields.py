@@ -168,27 +168,13 @@ def kind_of(part: Any) -> str:
     return str(part.get("type") or "") if isinstance(part, Mapping) else ""
 
 
-def listed(given: Any, field: str) -> list[Any]:
-    """Returns a list, an empty one for null. Raises ConfigError."""
-    if not isinstance(given, list | None):
-        raise bad(field, "this is no list.")
-    return given or []
-
-
-def objects(given: Any, field: str) -> list[Mapping[str, Any]]:
-    """Returns a list of objects. Raises ConfigError."""
-    found = listed(given, field)
-    if not all(isinstance(each, Mapping) for each in found):
-        raise bad(field, "each of them is an object.")
+def listed(given: Any, field: str, kind: type = object) -> list[Any]:
+    """Returns a list of things of this kind, an empty one for null. Raises ConfigError."""
+    found = [] if given is None else given
+    if not isinstance(found, list) or not all(isinstance(each, kind) for each in found):
+        what = " of objects" if kind is Mapping else " of texts" if kind is str else ""
+        raise bad(field, f"this is no list{what}.")
     return found
-
-
-def texts(given: Any, field: str) -> tuple[str, ...]:
-    """Returns a list of texts. Raises ConfigError."""
-    found = listed(given, field)
-    if not all(isinstance(each, str) for each in found):
-        raise bad(field, "each of them is a text.")
-    return tuple(found)
 
 
 def parts_of(given: Any, field: str) -> list[Any]:
@@ -273,7 +259,7 @@ class Transcript:
         uses = typed(tool, "max_uses", int, None)
         if uses is not None and uses < 1:
             raise bad("max_uses", f"{uses} is no number of searches.", "Leave out the tool.")
-        lists = (domains(",".join(texts(limits.get(each), each)), each) for each in FILTERS)
+        lists = (domains(",".join(listed(limits.get(each), each, str)), each) for each in FILTERS)
         allowed, blocked = lists
         return NativeSearch(allowed, blocked, country or None, uses)
 

@@ -23,18 +23,17 @@ class Kept:
     """The transcripts of the last answers of one user's clients; the oldest are forgotten."""
 
     def __init__(self, most: int = _MOST) -> None:
-        self._known: OrderedDict[str, tuple[tuple[Message, ...], dict[str, Any]]] = OrderedDict()
-        self._sizes: dict[str, int] = {}
-        self._size, self._most = 0, most
+        self._known: OrderedDict[str, tuple[tuple[Message, ...], dict[str, Any], int]]
+        self._known, self._size, self._most = OrderedDict(), 0, most
 
     def put(self, name: str, messages: Sequence[Message], answer: dict[str, Any]) -> None:
         """Keeps an answer in its protocol's form, with the messages up to it."""
         if name in self._known:
             self.forget(name)
         files = sum(len(file.data) for message in messages for file in message.attachments)
-        self._known[name] = tuple(messages), answer
-        self._sizes[name] = files + sum(len(message.content) + 100 for message in messages)
-        self._size += self._sizes[name]
+        size = files + sum(len(message.content) + 100 for message in messages)
+        self._known[name] = tuple(messages), answer, size
+        self._size += size
         while len(self._known) > 1 and self._size > self._most:
             self.forget(next(iter(self._known)))
 
@@ -44,13 +43,12 @@ class Kept:
             what = f"There is no response {name[:80]!r} here."
             remedy = "Answers are kept in memory, and not with store=false. Send the whole input."
             raise ConfigError("no_response", what, remedy)
-        return self._known[name]
+        return self._known[name][:2]
 
     def forget(self, name: str) -> None:
         """Removes one. Raises ConfigError for one that is not there."""
         self.take(name)
-        del self._known[name]
-        self._size -= self._sizes.pop(name)
+        self._size -= self._known.pop(name)[2]
 
     def put_steps(
         self, asked: Sequence[Message], steps: Sequence[Message], tools: Collection[str]

@@ -39,7 +39,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
     read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if system := fields.content_of(body.get("system"), "system").text:
         read.system.append(system)
-    for message in fields.objects(body.get("messages"), "messages"):
+    for message in fields.listed(body.get("messages"), "messages", Mapping):
         _add(read, message)
     if not read.messages:
         raise bad("messages", "at least one message is needed.", "Send a question.")

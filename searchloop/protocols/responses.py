@@ -59,7 +59,7 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
     read.remember(before)
     given = body.get("input")
     question = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    for item in fields.objects(question, "input"):
+    for item in fields.listed(question, "input", Mapping):
         _add(read, item)
     if instructions := fields.typed(body, "instructions", str, ""):
         read.system.insert(0, instructions)
@@ -69,7 +69,7 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
     thinking = read.part(body, "reasoning", "effort")
     options = fields.options_of(body, _OPTIONS) | fields.options_of(thinking, fields.EFFORT)
     schema = fields.schema_of(form, form, "text.format")
-    included = fields.texts(body.get("include"), "include")
+    included = fields.listed(body.get("include"), "include", str)
     read.ignored += [f"include.{name}" for name in included if name != _SOURCES]
     own = {"whole": len(before), "keep": fields.typed(body, "store", bool, True)}
     return read.asked(tools, search, sites, options, schema, effort="reasoning.effort", **own)
@@ -115,7 +115,7 @@ def _tools(
         if kind in ("function", "custom"):
             specs.append(fields.spec_of(tool.get("name"), tool))
         elif kind == "namespace":
-            for own in fields.objects(tool.get("tools"), "tools"):
+            for own in fields.listed(tool.get("tools"), "tools", Mapping):
                 specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
         elif kind in _SEARCHES:
             search = "auto" if fields.typed(tool, "external_web_access", bool, True) else "offline"
@@ -131,7 +131,7 @@ def _chosen(
 ) -> tuple[tuple[ToolSpec, ...], Search]:
     kind, name = fields.kind_of(choice) or str(choice), None
     if kind == "allowed_tools":
-        allowed = fields.objects(choice.get("tools"), "tool_choice")
+        allowed = fields.listed(choice.get("tools"), "tool_choice", Mapping)
         names = {str(tool.get("name")) for tool in allowed}
         tools = tuple(spec for spec in tools if spec.name in names)
         search = search if any(tool.get("type") in _SEARCHES for tool in allowed) else "off"

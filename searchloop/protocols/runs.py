@@ -359,12 +359,7 @@ class ClientRuns:
         await log.aside(log.count, {"usage": {**usage, "cost_usd": 0.0}}, name, answers=0)
 
     async def _loop(
-        self,
-        ready: Ready,
-        path: SearchPath,
-        table: SourceTable,
-        emit: Events,
-        terms: _Terms,
+        self, ready: Ready, path: SearchPath, table: SourceTable, emit: Events, terms: _Terms
     ) -> Outcome:
         wish, settings, fence = ready.wish, self.services.settings, Fence()
         emit.path = path.name

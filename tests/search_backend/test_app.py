@@ -124,7 +124,6 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
     [
         ("web-search", {}, "'query' is missing"),
         ("web-search", {"query": ""}, "query is empty"),
-        ("web-search", {"query": " \n"}, "query is empty"),
         ("web-search", {"query": "\x00\ufeff\u200b \U000e0041"}, "query is empty"),
         ("web-search", {"query": 5}, "query must be a string"),
         ("web-search", {"query": "x" * 10_000}, "10000 characters of at most 2000"),
@@ -133,9 +132,7 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
             for count in (0, -1, 21, "5", True, 2.5)
         ),
         ("web-search", {"query": "x", "time_range": "z"}, "'d', 'w', 'm', 'y'"),
-        ("web-search", {"query": "x", "time_range": ["d"]}, "time_range must be a string"),
         ("web-search", {"query": "x", "country": "Germany"}, "code of two letters"),
-        ("web-search", {"query": "x", "language": 7}, "language must be a string"),
         ("web-search", {"query": "x", "safe_search": "maybe"}, "'off', 'moderate', 'strict'"),
         ("web-search", {"query": "x", "allowed_domains": "a.org"}, "must be an array"),
         ("web-search", {"query": "x", "allowed_domains": ["a b"]}, "allowed_domains[0]"),
@@ -143,16 +140,9 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
         ("web-search", {"query": "x", "engine": "nope"}, "no engine named 'nope'"),
         ("web-search", {"query": "x", "engine": "key"}, "lacks K_KEY"),
         ("web-search", {"query": "x", "querry": 1}, "there is no 'querry'"),
-        ("web-search", {"query": "x", "folders": "notes"}, "folders must be an array"),
-        (
-            "web-search",
-            {"query": "x", "folders": [*map(str, range(21))]},
-            "has 21 entries",
-        ),
+        ("web-search", {"query": "x", "folders": ["f"] * 21}, "has 21 entries"),
         ("web-search", ["query"], "not a JSON object"),
         ("forget", {}, "'chat' is missing"),
-        ("forget", {"chat": 1}, "chat must be a string"),
-        ("forget", {"chat": ""}, "chat is empty"),
         ("forget", {"chat": "x" * 101}, "characters"),
         ("forget", {"chat": "x", "temporary": True}, "there is no 'temporary'"),
         ("open-page", {}, "'url' is missing"),
@@ -161,9 +151,7 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
         ("open-page", {"url": "https://e.example/", "offset": 10**6}, "beyond the end"),
         ("open-page", {"url": "https://e.example/", "find": ""}, "find is empty"),
         ("open-page", {"url": None}, "'url' is missing"),
-        ("open-page", {"url": ""}, "url is empty"),
         ("open-page", {"url": "https://e.example/" + "x" * 10_240}, "characters"),
-        ("open-page", {"url": "https://e.example/", "max_length": 10**9}, "max_length"),
     ],
 )
 def test_bad_input_is_one_sentence_and_a_remedy(

@@ -63,8 +63,9 @@ def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("good", NAMES)
 def test_each_engine_alone_carries_the_chain(tmp_path: Path, good: str) -> None:
-    """Four different faults at once, wherever the healthy engine stands."""
-    survives(tmp_path, good, ("hangs", "lies", "limits", "garbles"))
+    """Four different faults at once, wherever the healthy engine stands; one asked in place of one
+    that hangs may fail, too."""
+    survives(tmp_path, good, ("hangs", "lies", "resets", "garbles"))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -79,11 +80,6 @@ def test_four_of_five_engines_may_have_one_fault(tmp_path: Path, fault: str) -> 
 def test_every_combination_of_faults(tmp_path: Path, good: str, faults: tuple[str, ...]) -> None:
     """Any fault in any place."""
     survives(tmp_path, good, faults)
-
-
-def test_a_reserve_that_fails_is_replaced(tmp_path: Path) -> None:
-    """The first hangs, the one asked in its place fails at once: the third answers at once."""
-    survives(tmp_path, "c", ("hangs", "resets", "fails", "lies"))
 
 
 def test_the_library_is_asked_when_the_web_does_not_answer_in_time(tmp_path: Path) -> None:

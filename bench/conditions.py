@@ -25,7 +25,7 @@ from bench.labelled import Labelled, read
 
 _PACKAGE = "searchloop.agent.verdicts"
 # Each behind those that it imports.
-_MODULES = ("numbers", "text", "page", "compare", "derived", "vetoes", "score", "check")
+_MODULES = ("numbers", "dates", "text", "page", "compare", "derived", "vetoes", "score", "check")
 _MOST = 250  # claims that are asked again for one condition
 _TICKED, _ACCUSED = ("quoted", "supported"), ("contradicted", "misquoted")
 

@@ -110,7 +110,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             return replace(verdict, verdict="unclear", reason=DENIAL)
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)
-        whole = closest(claim, page)
+        whole = closest(claim, page) if sum(map(len, quotes)) < _HALF * len(claim) else FEW
         if not isinstance(whole, str) and whole.seen.cover < _HALF:
             return replace(verdict, verdict="unclear", reason=FEW)
         if any(map(elided, quotes)):

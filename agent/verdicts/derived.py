@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from searchloop.agent.verdicts.numbers import Number, is_year
+from searchloop.agent.verdicts.numbers import MONTH, Number, is_year
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token
 
@@ -42,7 +42,8 @@ def derived(
     Two places must each hold something of the claim that the other does not, and nearly as much of
     it as any two.
     """
-    if (not wanted.unit and wanted.value < _COUNTED) or is_year(wanted.value):
+    small = not wanted.unit and wanted.value < _COUNTED
+    if small or wanted.unit == MONTH or is_year(wanted.value):
         return None
     pairs, plain = list(_sides(page, near)), wanted._replace(kind="")
     sides = {id(side): side for *both, _ in pairs for side in both}
@@ -86,7 +87,8 @@ def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, bool]]
 
 
 def _numbers(tokens: Sequence[Token]) -> list[Number]:
-    return [t.number for t in tokens if t.number and t.number.value > 0][:_NUMBERS]
+    found = (t.number for t in tokens if t.number and t.number.unit != MONTH)
+    return [number for number in found if number.value > 0][:_NUMBERS]
 
 
 def _gives(wanted: Number, one: Number, other: Number, grew: bool) -> bool:

@@ -44,6 +44,7 @@ def _units() -> tuple[dict[str, str], dict[str, tuple[str, float]]]:
 
 
 UNITS, _SIZES = _units()
+MONTH, CLOCK = "calendar", "clock"  # units of a month's number, and of minutes since midnight
 _EXACT = 1e-9
 _CONVERTED = 0.01  # share of a value that a conversion may round away
 _LOOSE = 0.03  # share that "about" may, at the most
@@ -55,14 +56,19 @@ _SURELY = 0.1  # share beyond which no rounding explains a difference
 class Number(NamedTuple):
     """A value with its scale and sign applied, and its unit's short name or an empty string.
 
-    `kind` is "about", "nearly", "more" (more than, at least), "less" or empty; `step` is what one
-    more in the last written digit would add.
+    `kind` is "about", "nearly", "more" (more than, at least), "less", "half" (either half of a day)
+    or empty; `step` is what one more in the last written digit would add.
     """
 
     value: float
     unit: str
     kind: str = ""
     step: float = 1.0
+
+    @property
+    def key(self) -> str:
+        """What equal numbers have in common, in whatever unit; months and times only theirs."""
+        return f"#{self.value:.9g}{ {MONTH: '月', CLOCK: '時'}.get(self.unit, '') }"
 
     def held_by(self, other: Number) -> bool:
         """Tells whether a source that gives `other` says this."""
@@ -81,6 +87,7 @@ class Number(NamedTuple):
             "nearly": _NEARLY <= share < 1,
             "more": 1 < share <= _FAR,
             "less": 1 / _FAR <= share < 1,
+            "half": False,
             "": self._rounds(other) and round(abs(self.value / self.zeros())) >= 10,
         }[self.kind]
 
@@ -113,6 +120,10 @@ class Number(NamedTuple):
 
     def beside(self, other: Number) -> tuple[float, float, float] | None:
         """Returns both values in one measure, and by how much they may differ; None if in none."""
+        if self.unit != other.unit and {MONTH, CLOCK} & {self.unit, other.unit}:
+            return None
+        if "half" in (self.kind, other.kind):  # of a day, that is not told
+            return self.value % 720, other.value % 720, 0
         if self.unit == other.unit or not self.unit or not other.unit:
             return self.value, other.value, _EXACT * max(1.0, abs(self.value))
         (mine, size), (given, other_size) = _SIZES[self.unit], _SIZES[other.unit]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from searchloop.agent.verdicts import numbers
+from searchloop.agent.verdicts import dates, numbers
 from searchloop.agent.verdicts.numbers import Number
 from searchloop.analysis.terms import stem
 from searchloop.analysis.words import DENYING_PHRASES, DENYING_WORDS, NEGATIONS, STOPS
@@ -122,11 +122,16 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
         if piece.lastgroup == "run":
             out += _letters(text, max(piece.start(), taken), piece.end())
             continue
+        if piece.lastgroup == "number" and (date := dates.read(text, piece.start(), lang)):
+            out += [_numeral(part, piece.start(), date[1]) for part in date[0]]
+            skip = i + sum(each.start() < date[1] for each in pieces[i : i + 5])
+            continue
         if piece.lastgroup == "number":
             number, skip, taken = _written(text, pieces, i, lang, out)
             token = _numeral(number, piece.start(), pieces[skip - 1].end())
+            month = out[-1].number if out and text[piece.start() - 1] != "月" else None
             is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
-            is_day = is_day and bool(out and _MONTHS.fullmatch(out[-1].word))
+            is_day = is_day and bool(month and month.unit == numbers.MONTH)
             out.insert(len(out) - is_day, token)  # `May 3` is 3 May
             continue
         word = folded(piece[0])
@@ -134,6 +139,9 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
         if amount is not None:
             number, skip = _spelled(text, pieces, i, amount, lang)
             out.append(_numeral(number, piece.start(), pieces[skip - 1].end()))
+            continue
+        if month := _month(text, piece, word, lang):
+            out.append(_numeral(month, *piece.span()))
             continue
         kind = _kind_at(text, pieces, i, word, lang, out)
         key = "not" if kind == "not" else word if kind == "stop" else key_of(piece[0], lang)
@@ -235,8 +243,7 @@ def _kind_at(
     before = out[-2:] if out and out[-1].word == "the" else out[-1:]  # `not the case`
     if kind == "word" and before and before[0].kind == "not" and _TRUTH.fullmatch(word):
         return "stop"  # what is not true is what follows
-    is_month = piece[0] == "May" and _MAY.search(text[max(0, piece.start() - 3) : piece.end() + 5])
-    return "word" if is_month else kind
+    return kind
 
 
 _YEAR = re.compile(r"(?<!\d)(\d\d)\d\d[-–/]\Z")  # the `20` of `2018–19`
@@ -249,15 +256,29 @@ def _whole_year(text: str, piece: re.Match[str]) -> str:
     return year[1] + piece[0] if year and short and len(piece[0]) == 2 else piece[0]
 
 
-_MONTHS = numbers.pattern("english-month-patterns")
-_MAY = re.compile(r"\d May|May \d|in May")
+_DAY_BEFORE = re.compile(r"\d(?:\.|[^\W\d]{2}|º)? (?:(?:de|of) )?\Z")
+_YEAR_BEHIND = re.compile(r"\.?,? (?:(?:de|of) )?\d| (?:is|was)\b")
+
+
+def _month(text: str, piece: re.Match[str], word: str, lang: str) -> Number | None:
+    """Returns a month where a day or a year stands beside it, or where it is written like one."""
+    month = dates.month(word, lang)
+    if not month or _YEAR_BEHIND.match(text, piece.end()):
+        return month
+    before = text[max(0, piece.start() - 9) : piece.start()]
+    like = piece[0][0].isupper() == (lang in ("en", "de", ""))
+    verb = word in ("may", "march") and _FRESH.search(before)
+    whole = len(word) > 3 or word in ("may", "mai")
+    return month if _DAY_BEFORE.search(before) or (whole and like and not verb) else None
+
+
 _TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")
 # `sin embargo`, `sans doute`, `not only`
 _NO_DENIAL = frozenset(numbers.TABLES["no-denial"].split())
 
 
 def _numeral(number: Number, start: int, end: int) -> Token:
-    return Token("number", f"#{number.value:.9g}", start, end, False, number)
+    return Token("number", number.key, start, end, False, number)
 
 
 _CLOSE = ("", " ", "-", "\u00a0", "\u202f", "* ", "** ")

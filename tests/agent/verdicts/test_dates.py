@@ -83,37 +83,30 @@ def test_a_date_with_slashes_tells_no_month_in_english() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("page", "claim", "verdict"),
-    [
-        ("The station opened on 26 December 1970.", "The station opened in May.", "contradicted"),
-        ("The station opened on 26 May 1970.", "The station opened in May.", "supported"),
-        ("May is the driest month of the year.", "The driest month of the year is May.", "supported"),
-        ("The tablets may cause headaches at night.", "The tablets cause headaches at night.", "unclear"),
-        ("May cause headaches at night and in the morning.", "It may cause headaches at night.", "supported"),
-        ("The committee sat from 3 to 5 May 1912 in Bern.", "The committee sat until 5 May 1912 in Bern.", "supported"),
-    ],
-)  # fmt: skip
-def test_a_month_is_told_from_the_verb(page: str, claim: str, verdict: str) -> None:
-    """`May` is a month beside a day, a year or in the middle of a sentence, else a verb."""
-    assert check(claim, Page(page)).verdict == verdict
+MONTHS = """
+The station opened on 26 December 1970. | The station opened in May. | contradicted
+The station opened on 26 May 1970. | The station opened in May. | supported
+May is the driest month of the year. | The driest month of the year is May. | supported
+The tablets may cause headaches at night. | The tablets cause headaches at night. | unclear
+May cause headaches at night. | It may cause headaches at night. | supported
+They sat from 3 to 5 May 1912 in Bern. | They sat until 5 May 1912 in Bern. | supported
+"""
+TIMES = """
+The train leaves Basel at 3:45 pm. | The train leaves Basel at 15:45. | supported
+The train leaves Basel at 15:45. | The train leaves Basel at 3.45 p.m. | supported
+The train leaves Basel at 3:45 pm. | The train leaves Basel at 3:45. | supported
+The train leaves Basel at 3:45 pm. | The train leaves Basel at 3:45 am. | contradicted
+The train leaves Basel at 3:45. | The train leaves Basel at 3:45 pm. | unclear
+The train leaves Basel at 12 pm. | The train leaves Basel at 12:00 am. | contradicted
+Der Zug fährt um 15.45 Uhr ab. | Der Zug fährt um 15:45 Uhr ab. | supported
+Der Zug fährt um 15 Uhr ab. | Der Zug fährt um 17 Uhr ab. | contradicted
+Le train part de la gare à 15h45. | Le train part de la gare à 15:45. | supported
+Arsenal beat Chelsea 3:1 at Wembley. | Arsenal beat Chelsea 1:3 at Wembley. | unclear
+"""
 
 
-@pytest.mark.parametrize(
-    ("page", "claim", "verdict"),
-    [
-        ("The train leaves Basel at 3:45 pm.", "The train leaves Basel at 15:45.", "supported"),
-        ("The train leaves Basel at 15:45.", "The train leaves Basel at 3.45 p.m.", "supported"),
-        ("The train leaves Basel at 3:45 pm.", "The train leaves Basel at 3:45.", "supported"),
-        ("The train leaves Basel at 3:45 pm.", "The train leaves Basel at 3:45 am.", "contradicted"),
-        ("The train leaves Basel at 3:45.", "The train leaves Basel at 3:45 pm.", "unclear"),
-        ("The train leaves Basel at 12 pm.", "The train leaves Basel at 12:00 am.", "contradicted"),
-        ("Der Zug fährt um 15.45 Uhr in Basel ab.", "Der Zug fährt um 15:45 Uhr in Basel ab.", "supported"),
-        ("Der Zug fährt um 15 Uhr in Basel ab.", "Der Zug fährt um 17 Uhr in Basel ab.", "contradicted"),
-        ("Le train part de la gare à 15h45 chaque jour.", "Le train part de la gare à 15:45 chaque jour.", "supported"),
-        ("Arsenal beat Chelsea 3:1 at Wembley.", "Arsenal beat Chelsea 1:3 at Wembley.", "unclear"),
-    ],
-)  # fmt: skip
-def test_a_time_of_day_is_one_value(page: str, claim: str, verdict: str) -> None:
-    """`15:45` is 3:45 pm; another half of the day is another time, where the source tells it."""
+@pytest.mark.parametrize("row", [*MONTHS.strip().splitlines(), *TIMES.strip().splitlines()])
+def test_a_month_is_no_verb_and_a_time_is_one_value(row: str) -> None:
+    """`May` is a month beside a day, a year or within a sentence; `15:45` is 3:45 pm."""
+    page, claim, verdict = row.split(" | ")
     assert check(claim, Page(page)).verdict == verdict

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from searchloop.agent.verdicts.compare import Comparison, aligned
@@ -66,42 +65,18 @@ def features(found: Comparison) -> dict[str, float]:
     absent = [t for t in ours if t.key in lost]
     runs = [sum(1 for _ in run) for gone, run in groupby(missing) if gone]
     rarest = max((found.weights.get(t.key, 0) for t in absent), default=0)
-    page = found.page
-    denials = [sum(t.kind == "not" for t in side) for side in (found.claim, found.window)]
     return {
         "cover": found.cover,
         "cover_squared": found.cover**2,
         "held": 1 - sum(missing) / size,
         "order": len(aligned(ours, theirs)) / size,
-        "joined": _joined(ours, theirs, page),
-        "fours": _shared(found.claim, found.window, 4),
         "run": max(runs, default=0) / size,
         "names_lost": min(3, sum(t.capital for t in absent)),
         "rarest": rarest,
-        "first": float(bool(missing) and missing[0]),
         "last": float(bool(missing) and missing[-1]),
         "window": math.log(max(1, len(theirs)) / size),
-        "denials": float((denials[0] - denials[1]) % 2),
         "derived": float(found.derived > 0),
     }
-
-
-def _joined(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> float:
-    """Returns the share of the claim's neighbours that the window has in no one sentence."""
-    places: dict[str, set[int]] = defaultdict(set)
-    for token in theirs:
-        places[token.key].add(page.sentence_of(token.start))
-    pairs = [(places[a.key], places[b.key]) for a, b in pairwise(ours)]
-    return sum(bool(a and b and not a & b) for a, b in pairs) / max(1, len(pairs))
-
-
-def _shared(ours: Sequence[Token], theirs: Sequence[Token], length: int) -> float:
-    """Returns the share of the claim's runs of so many tokens that the window has as they are."""
-    own, have = (
-        {tuple(t.key for t in side[at : at + length]) for at in range(len(side) - length + 1)}
-        for side in (ours, theirs)
-    )
-    return len(own & have) / max(1, len(own))
 
 
 class Found(NamedTuple):

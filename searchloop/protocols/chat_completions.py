@@ -21,13 +21,13 @@ _OPTIONS = {
 }
 _MET = (
     *("model", "messages", "stream", "stream_options", "tools", "tool_choice", "response_format"),
-    *("web_search_options", "n", *_OPTIONS),
+    *("web_search_options", "n", "logprobs", *_OPTIONS),
 )
 _WITHOUT_EFFECT = (
     *("user", "metadata", "store", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
     *("safety_identifier", "verbosity", "prediction"),
     *("presence_penalty", "frequency_penalty", "logit_bias"),
-    *("logprobs", "top_logprobs", "modalities", "prompt_cache_retention", "prompt_cache_options"),
+    *("top_logprobs", "modalities", "prompt_cache_retention", "prompt_cache_options"),
     *("min_p", "top_k"),  # of chats that are also used with local servers
 )
 _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_filter"}
@@ -38,6 +38,8 @@ def decode(body: Mapping[str, Any]) -> Asked:
     read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if fields.typed(body, "n", int, 1) != 1:
         raise bad("n", "one answer at a time is given.", "Leave out n.")
+    if fields.typed(body, "logprobs", bool, False):
+        raise bad("logprobs", "they are not given here.", "Leave it out.")
     for message in fields.listed(body.get("messages"), "messages", Mapping):
         _add(read, message)
     tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))

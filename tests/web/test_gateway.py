@@ -192,6 +192,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("chat", {"messages": "x"}, 400, "messages"),
     ("chat", {"n": 2}, 400, "n:"),
     ("chat", {"fly": 1}, 400, "fly"),
+    ("chat", {"logprobs": True}, 400, "not given"),
     ("chat", {"messages": [FACES["chat"].result("c", "x")]}, 400, "no call 'c' waits"),
     ("chat", {"response_format": form(pattern="(?=a)b")}, 400, "linear time"),
     ("messages", {"output_config": {"format": slow}}, 400, "patternProperties"),

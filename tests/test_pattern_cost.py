@@ -125,7 +125,6 @@ def looking(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
 
 # Patterns made of what is known at run time only: where, and why they do not rescan.
 MADE = {
-    "search_backend/api/payload.py _text": "two letters, of our own schema",
     "search_backend/library/folders.py _rules": "made linear; attacked in test_folders.py",
     "search_backend/pages/open_page.py _read_shelved": "escaped",
     "search_backend/readers/_html/parts/scripts.py __init__": "one sign that cuts",

@@ -23,6 +23,7 @@ from typing import Any, is_typeddict
 
 import searchloop
 from searchloop import compose, testing
+from searchloop.agent.providers import names
 from searchloop.cli.main import parser_of
 from searchloop.cli.terminal.examples import subparsers, subparsers_of
 from searchloop.search_backend.api import schemas as search_openapi
@@ -31,6 +32,7 @@ from searchloop.web.api import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
 MAN = ROOT / "docs" / "searchloop.1"
+CODES = ROOT / "searchloop" / "error_codes.py"
 REFUSALS = ROOT / "agent" / "transport" / "faults.toml"
 ABOUT = "ask any model, with one honest web-search switch, and check every source"
 MARK = "<!-- made from the code -->"
@@ -59,11 +61,12 @@ def main(arguments: list[str]) -> int:
             code = 1
         elif fresh != text:
             page.write_text(fresh, "utf-8")
-    if "--check" not in arguments:
-        MAN.write_text(man(), "utf-8")
-    elif man() != MAN.read_text("utf-8"):
-        print(f"{MAN.name} is stale: scripts/reference.py writes it anew")
-        code = 1
+    for file, written in ((MAN, man()), (CODES, codes())):
+        if "--check" not in arguments:
+            file.write_text(written, "utf-8")
+        elif written != file.read_text("utf-8"):
+            print(f"{file.name} is stale: scripts/reference.py writes it anew")
+            code = 1
     return code
 
 
@@ -362,6 +365,17 @@ def errors() -> str:
         "code | what happened | what to do",
         ((f"`{code}`", message, remedy) for code, message, remedy in rows),
     )
+
+
+def codes() -> str:
+    """The module of the codes that are whole in the source, and of no single vendor."""
+    words = {word for code, _, _ in every_error() for word in code.split(" / ")}
+    found = sorted(word for word in words if re.fullmatch(r"[a-z][a-z0-9_]*", word))
+    found = [code for code in found if not any(vendor in code for vendor in names())]
+    lines = textwrap.fill(" ".join(f'"{code}",' for code in found), 96, break_long_words=False)
+    text = CODES.read_text("utf-8")
+    before, rest = text.partition("[\n")[0], text.partition("\n])")[2]
+    return f"{before}[\n{textwrap.indent(lines, ' ' * 4)}\n]){rest}"
 
 
 def every_error() -> Iterator[tuple[str, str, str]]:

@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # the one list of public names, which `_homes` reads too
     from searchloop.auditing.results import AuditedCitation as AuditedCitation
     from searchloop.auditing.results import AuditedPage as AuditedPage
     from searchloop.auditing.results import AuditedSentence as AuditedSentence
+    from searchloop.error_codes import ErrorCode as ErrorCode
     from searchloop.function_provider import FunctionProvider as FunctionProvider
     from searchloop.function_provider import open_model as open_model
     from searchloop.function_provider import provider as provider

@@ -35,7 +35,7 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
     "searchloop": (
         *(
             "analysis",
-            "compose events render",
+            "compose error_codes events render",
             "auditing",
             "answer function_provider imports protocols",
         ),

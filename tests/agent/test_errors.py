@@ -5,11 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from searchloop import ErrorCode
 from searchloop.agent.errors import (
     AgentError,
     ConfigError,
     IncompleteError,
     ProviderError,
+    busy,
+    lacking,
 )
 from searchloop.agent.tools.backend import error_words
 from searchloop.search_backend.types import EngineError, SearchBackendError
@@ -56,3 +59,12 @@ def test_no_message_gets_two_ends(message: str) -> None:
     once = AgentError("code", message).message
     assert AgentError("code", once).message == once
     assert once.rstrip(".") == message.rstrip().rstrip(".") or once == message.rstrip()
+
+
+def test_codes_have_public_names() -> None:
+    """Each is its text, so that it can be compared with the code of any error."""
+    assert busy().code == ErrorCode.busy == "busy"
+    assert {error.code for why in ("length", "refusal", "pause") if (error := lacking(why, ""))} < {
+        *ErrorCode
+    }
+    assert {"declined", "mcp_timeout", "schema_mismatch", "rate"} < {*ErrorCode}

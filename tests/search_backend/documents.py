@@ -1,4 +1,4 @@
-"""Small documents of many kinds, made here: DOCX, ODT, EPUB, notebooks, PDF."""
+"""Small documents of many kinds, made here: DOCX, ODT, EPUB, notebooks, mail, PDF."""
 
 from __future__ import annotations
 
@@ -187,6 +187,17 @@ def pdf(text: str) -> bytes:
     start = len(body)
     body += f"xref\n0 5\n0000000000 65535 f \n{table}trailer<</Size 5/Root 1 0 R>>\n"
     return f"{body}startxref\n{start}\n%%EOF".encode()
+
+
+MAIL = (
+    b"From: Ann <ann@example.org>\r\nTo: bob@example.org\r\n"
+    b"Date: Mon, 3 Feb 2025 10:00:00 +0100\r\n"
+    b"Subject: =?utf-8?B?S2V0dGxlcyDwn6uW?=\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\n'
+    b"Content-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable"
+    b"\r\n\r\nThe samovar is hei=DF.\r\n--x\r\nContent-Type: application/pdf\r\n"
+    b'Content-Disposition: attachment; filename="offer.pdf"\r\n\r\nJVBERi0=\r\n--x--\r\n'
+)
 
 
 def text_of(markup: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -13,6 +14,7 @@ from searchloop.search_backend.readers import find_readers, read
 from searchloop.search_backend.text.clean import decode
 from searchloop.search_backend.types import Page
 from tests.search_backend.documents import (
+    MAIL,
     archive,
     docx,
     epub,
@@ -80,6 +82,12 @@ KINDS = {
         NOTES,
         "Kettles",
         ["# Kettles\ntea", "```python\nprint(1)\n```", "```\n1\n```"],
+        [],
+    ),
+    "m.eml": (
+        MAIL,
+        "Kettles 🫖",
+        ["From: Ann <ann@example.org>", "The samovar is heiß.", "Attachments: offer.pdf"],
         [],
     ),
     "t.xlsx": (
@@ -405,3 +413,14 @@ def test_texts_without_a_label_are_no_mojibake(encoding: str, text: str) -> None
     """A file says nothing about its encoding; its bytes do."""
     assert decode(text.encode(encoding)) == text
     assert page("a.txt", text.encode(encoding)).text == text.strip()
+
+
+def test_a_mail_with_its_own_markup_shows_what_people_see() -> None:
+    """HTML is read as a page, base64 and foreign encodings are undone, odd headers do no harm."""
+    html = base64.b64encode(
+        ("<style>.x{display:none}</style><p>" + "Привет. " * 9 + "<p class=x>tracker").encode()
+    )
+    mail = b"Subject: =?x?Q?=\r\nDate: never\r\nContent-Type: text/html; charset=utf-8\r\n"
+    found = page("a.eml", mail + b"Content-Transfer-Encoding: base64\r\n\r\n" + html)
+    assert "Привет" in found.text
+    assert "tracker" not in found.text

@@ -555,6 +555,8 @@ def test_an_agent_that_nobody_closes_ends_by_itself(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With its thread and its connections, once no name holds it; nothing is said of them."""
+    gc.collect()  # what earlier tests left, and what is said of it
+    caplog.clear()
     with FakeOllama([]) as ollama:
         before = {*threading.enumerate()}
         agent = Agent(offline(tmp_path, OLLAMA_HOST=ollama.url))

@@ -176,6 +176,8 @@ def exchanged(found: Comparison) -> str:
             return TURNED
     claim, window = ([t.key for t in side] for side in (found.claim, found.window))
     passive = len({not _BY.isdisjoint(side) for side in (claim, window)}) == 2
+    if found.near and not passive and found.page.lang != "de" and _loose(found):
+        return TURNED
     places = {key: at for at, key in reversed(list(enumerate(window)))}
     units = [unit for unit in _units(found.claim) if claim[unit[0]] in places][:_MOST]
     in_order = len(align(tuple(claim), tuple(window)))
@@ -187,6 +189,17 @@ def exchanged(found: Comparison) -> str:
             if len(align(back, tuple(window))) >= in_order + gain:
                 return TURNED
     return ""
+
+
+def _loose(found: Comparison) -> bool:
+    """Tells of one name that the window has at another place, and not at its beginning."""
+    for gap in found.gaps:
+        elsewhere = {t.key for other in found.gaps if other is not gap for t in other.theirs}
+        names = [t for t in gap.ours if t.capital and t.kind == "word"]
+        begins_ = gap.ours[:1] == found.claim[:1]
+        if names and not begins_ and all(t.key in elsewhere for t in names):
+            return True
+    return False
 
 
 def _units(tokens: Sequence[Token]) -> list[tuple[int, int]]:

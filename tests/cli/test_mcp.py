@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -85,7 +86,7 @@ def test_mistakes_are_told(mcp: Mcp, tmp_path: Path) -> None:
     assert "exit code 4" in err
     assert err.endswith("It wrote:\nno such database\n")
     assert "searchloop mcp test" not in err, "that is this command"
-    assert f"Run it by itself to see why: {sys.executable}" in err
+    assert f"Run it by itself to see why: {shlex.quote(sys.executable)}" in err
     mcp("add", "web", "--url", "http://127.0.0.1:9/mcp")
     assert "Check its address: http://127.0.0.1:9/mcp" in mcp("test", "web")[2]
     mcp("remove", "web")

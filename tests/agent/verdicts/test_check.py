@@ -158,6 +158,10 @@ def test_a_claim_about_somebody_is_held_to_a_sentence_about_them() -> None:
         ("unclear", "Union leader Lars Vik blamed fuel prices for the loss."),
         ("unclear", "Jens Aldous said that they had waited too long to renew the fleet."),
     )
+    table(
+        "The old mill stands in the Garden of Weiss (Ogród Biały) and was used until 1944.",
+        ("unclear", "The old mill stands in the Garden of Biały (Ogród Weiss), used until 1944."),
+    )
 
 
 @each_row(

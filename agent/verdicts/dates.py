@@ -52,7 +52,7 @@ def _date(text: str, start: int, lang: str) -> tuple[list[Number], int] | None:
 
 _TIME = re.compile(
     r"(?P<hour>[01]?\d|2[0-3])(?:(?P<by>[:.h])(?P<minute>[0-5]\d))?(?![\d:])"
-    r"(?: ?(?P<half>[ap])\.? ?m\b\.?| ?(?P<hours>Uhr|h)\b)?",
+    r"(?: ?(?P<half>[ap])\.? ?m\b\.?| ?(?P<hours>Uhr)\b)?",
     re.IGNORECASE,
 )
 
@@ -63,7 +63,7 @@ def _time(text: str, start: int, lang: str) -> tuple[list[Number], int] | None:
     `3:45` in English tells no half of the day.
     """
     found = _TIME.match(text, start)
-    if not found or not (found["half"] or found["by"] in (":", "h") or found["hours"] == "Uhr"):
+    if not found or not (found["half"] or found["by"] in (":", "h") or found["hours"]):
         return None
     hour, minute = int(found["hour"]), int(found["minute"] or 0)
     unsure = lang in ("en", "") and not found["half"] and 0 < hour < 13 and found["hour"][0] != "0"

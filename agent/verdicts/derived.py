@@ -42,8 +42,7 @@ def derived(
     Two places must each hold something of the claim that the other does not, and nearly as much of
     it as any two.
     """
-    small = not wanted.unit and wanted.value < _COUNTED
-    if small or wanted.unit == MONTH or is_year(wanted.value):
+    if (not wanted.unit and wanted.value < _COUNTED) or is_year(wanted.value):
         return None
     pairs, plain = list(_sides(page, near)), wanted._replace(kind="")
     sides = {id(side): side for *both, _ in pairs for side in both}

@@ -95,19 +95,20 @@ def _keys(said: str, lang: str) -> frozenset[str]:
     found: set[str] = set()
     for piece in PIECE.finditer(said):
         word, kind = piece[0], piece.lastgroup
-        if kind == "number" and (date := dates.read(said, piece.start(), lang)):
-            found.update(part.key for part in date[0])
-        if kind == "word" and (month := dates.month(folded(word), lang)):
-            found.add(month.key)
         if kind == "run":
             found.update(map(add, word, word[1:]) if word[1:] else word)
         elif kind == "number":
-            found.add(
-                f"#{numbers.digits(word, lang):.9g}{'月' * (said[piece.end() :][:1] == '月')}"
-            )
-        elif kind == "word" and (low := folded(word)) not in STOPS.get(lang, STOPS["en"]):
-            unit = numbers.UNITS.get(low, "") if len(low) > 2 else ""
-            found.add(f"~{unit}" if unit else key_of(word, lang))
+            date = dates.read(said, piece.start(), lang)
+            unit = numbers.MONTH if said[piece.end() :][:1] == "月" else ""
+            plain = numbers.Number(numbers.digits(word, lang), unit)
+            found.update(number.key for number in (plain, *(date[0] if date else ())))
+        elif kind == "word":
+            low = folded(word)
+            if month := dates.month(low, lang):
+                found.add(month.key)
+            if low not in STOPS.get(lang, STOPS["en"]):
+                unit = numbers.UNITS.get(low, "") if len(low) > 2 else ""
+                found.add(f"~{unit}" if unit else key_of(word, lang))
     return frozenset(found)
 
 

@@ -256,12 +256,11 @@ def _whole_year(text: str, piece: re.Match[str]) -> str:
     return year[1] + piece[0] if year and short and len(piece[0]) == 2 else piece[0]
 
 
-_DAY_BEFORE = re.compile(r"\d(?:\.|[^\W\d]{2}|º)? (?:(?:de|of) )?\Z")
-_YEAR_BEHIND = re.compile(r"\.?,? (?:(?:de|of) )?\d| (?:is|was)\b")
+_YEAR_BEHIND = re.compile(r"\.?,? \d| (?:is|was)\b")
 
 
 def _month(text: str, piece: re.Match[str], word: str, lang: str) -> Number | None:
-    """Returns a month where a day or a year stands beside it, or where it is written like one."""
+    """Returns a month where a day or a year follows, or where it is written like one."""
     month = dates.month(word, lang)
     if not month or _YEAR_BEHIND.match(text, piece.end()):
         return month
@@ -269,7 +268,7 @@ def _month(text: str, piece: re.Match[str], word: str, lang: str) -> Number | No
     like = piece[0][0].isupper() == (lang in ("en", "de", ""))
     verb = word in ("may", "march") and _FRESH.search(before)
     whole = len(word) > 3 or word in ("may", "mai")
-    return month if _DAY_BEFORE.search(before) or (whole and like and not verb) else None
+    return month if whole and like and not verb else None
 
 
 _TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")

@@ -39,6 +39,20 @@ LANGUAGES = {
         "en mayo de 1912|en 1912",
         "el 23 de mayo de 1912|el 3 de marzo de 1912|el 3 de mayo de 1921|el 05/03/1912",
     ),
+    "it": (
+        "Il ponte sul fiume fu aperto al traffico {} dal sindaco della città.",
+        "Il ponte fu aperto al traffico {} dal sindaco.",
+        "il 3 maggio 1912|il 03/05/1912",
+        "nel maggio 1912",
+        "il 3 marzo 1912|il 23 maggio 1912",
+    ),
+    "pt": (
+        "A ponte sobre o rio foi aberta ao tráfego em {} pelo presidente da cidade.",
+        "A ponte foi aberta ao tráfego em {} pelo presidente.",
+        "3 de maio de 1912|03/05/1912",
+        "maio de 1912",
+        "3 de março de 1912|23 de maio de 1912",
+    ),
     "zh": (
         "这座横跨河流的大桥于{}由市长宣布正式通车。",
         "大桥于{}由市长宣布正式通车。",
@@ -77,10 +91,8 @@ def test_a_date_with_slashes_tells_no_month_in_english() -> None:
     page = Page(source.format("on 03/05/1912"))
     for form in ("on 3 May 1912", "on 5 March 1912"):
         assert check(claim.format(form), page).verdict == "unclear"
-    assert check(claim.format("on 23 May 1912"), Page(source.format("on 05/23/1912"))).by == "words"
-    assert check(claim.format("on 23 May 1912"), Page(source.format("on 05/23/1912"))).verdict == (
-        "supported"
-    )
+    verdict = check(claim.format("on 23 May 1912"), Page(source.format("on 05/23/1912")))
+    assert verdict.verdict == "supported"
 
 
 MONTHS = """
@@ -90,6 +102,9 @@ May is the driest month of the year. | The driest month of the year is May. | su
 The tablets may cause headaches at night. | The tablets cause headaches at night. | unclear
 May cause headaches at night. | It may cause headaches at night. | supported
 They sat from 3 to 5 May 1912 in Bern. | They sat until 5 May 1912 in Bern. | supported
+It opened on 03/03/1912 in Bern. | It opened on 3 March 1912 in Bern. | supported
+The station opened on 26 December 1970. It closed in May. | The station opened in May. | unclear
+The station opened on 26 December 1970. It closed 1999-05-03. | The station opened in May. | unclear
 """
 TIMES = """
 The train leaves Basel at 3:45 pm. | The train leaves Basel at 15:45. | supported

@@ -19,7 +19,7 @@ HEAD = (
     "|---|---|---|---|---|---|\n"
 )
 READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
-KINDS = "HTML, PDF, DOCX, ODT, RTF, PPTX, XLSX, XLS, ODS, EPUB, notebooks, feeds, all kinds of text"
+KINDS = "HTML, PDF, DOCX, ODT, RTF, PPTX, XLSX, XLS, ODS, EPUB, notebooks, mail, feeds, any text"
 LOCAL_READER = f"| `{LOCAL}` | {KINDS}, read here | nothing | - |\n"
 
 

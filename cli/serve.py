@@ -17,12 +17,11 @@ from searchloop.agent.settings import Settings, load_environment
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.cli import OK
-from searchloop.cli.arguments import number, warn, whole
+from searchloop.cli.arguments import warn, whole
 from searchloop.compose import LazyApp, open_services, unknown_settings
 from searchloop.protocols.runs import ClientRuns, switch
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.search_backend.api.app import Quota, create_app
-from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
 from searchloop.search_backend.settings import SearchSettings
@@ -53,8 +52,6 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _backend_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    clear = actions.add_parser("clear-cache", help="forget the answers and pages that are kept")
-    clear.set_defaults(run=_clear_cache)
     alone = actions.add_parser("serve", help="listen for search requests")
     alone.set_defaults(run=_serve_backend)
     alone.add_argument("--host", default="127.0.0.1", help="address to listen on")
@@ -99,14 +96,6 @@ def _say_where(server: WebServer) -> None:
 
 def _own(settings: Settings) -> SearchSettings:
     return SearchSettings.from_mapping(settings.env, home=settings.home)
-
-
-def _clear_cache(_args: argparse.Namespace) -> int:
-    home = _own(Settings.load()).home
-    # Whatever size is set now: there may be a file from before it was switched off.
-    count = sum(Disk(place, 2**30).clear() for place in (home, home / OPEN) if place.is_dir())
-    print(f"{number(count, 'kept item')} forgotten")
-    return OK
 
 
 def _serve_backend(args: argparse.Namespace) -> int:

@@ -31,7 +31,6 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
 )
 SITES = "sites"  # in a chain: official sites are asked when it has failed
 CACHE_SECONDS = 300.0  # the same search gets the same answer
-CACHE_BYTES = 64 * 2**20  # size of the file of answers and pages
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -40,11 +39,10 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 class SearchSettings:
     """Settings of one backend. `engines` is the chain in order; `home` contains the library.
 
-    A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of
-    `cache_bytes` (0 = in memory only). `readers` try a page in that order. `rules` and `country`
-    restrict every request; `allow_ranges` are private addresses to which names may lead (see
-    `addresses`). With `routed`, official sites are asked when the chain has failed: unless the user
-    has written one without.
+    A search takes at most `seconds`; answers are kept in memory for `cache_seconds`. `readers` try
+    a page in that order. `rules` and `country` restrict every request; `allow_ranges` are private
+    addresses to which names may lead (see `addresses`). With `routed`, official sites are asked
+    when the chain has failed: unless the user has written one without.
     """
 
     home: Path
@@ -54,7 +52,6 @@ class SearchSettings:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     seconds: float = 10.0
     cache_seconds: float = 0.0
-    cache_bytes: int = 0
     readers: tuple[str, ...] = (LOCAL,)
     rules: Rules = ANYWHERE
     country: str | None = None
@@ -82,7 +79,6 @@ class SearchSettings:
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
             cache_seconds=CACHE_SECONDS,
-            cache_bytes=CACHE_BYTES,
             readers=_names(mapping, "SEARCH_READERS", (LOCAL, *find_services())) or (LOCAL,),
             rules=Rules(
                 _domains(mapping, "SEARCH_ALLOWED_DOMAINS"),

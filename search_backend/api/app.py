@@ -18,6 +18,7 @@ import time
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,6 @@ from werkzeug.exceptions import HTTPException
 from searchloop.analysis.addresses import network_of
 from searchloop.search_backend.api import payload
 from searchloop.search_backend.api.schemas import MOST_FILE, document, health
-from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.engines import Access, Engine, find_engines, find_shelves
 from searchloop.search_backend.fetch.fetch import fetch as checked_fetch
@@ -170,7 +170,6 @@ def create_app(
     fetch: Fetch | None = None,
     library: Library | None = None,
     chain: Chain | None = None,
-    disk: Disk | None = None,
     engines: Mapping[str, Engine] | None = None,
 ) -> Flask:
     """Builds the application. With `token`, every route but health requires it; `quota` limits
@@ -181,7 +180,10 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or Library(settings.home, read=WORKERS.read)
-    cache = Cache(disk or Disk(settings.home, settings.cache_bytes))
+    cache = Cache()
+    with suppress(OSError):  # versions before kept answers on disk
+        for left in settings.home.glob("cache.sqlite3*"):
+            left.unlink()
     chain = chain or Chain(settings, shelf, engines, cache=cache, apart=WORKERS)
     pages = make_pages(settings, shelf, fetch, cache, engines)
 

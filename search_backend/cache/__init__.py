@@ -1,4 +1,4 @@
-"""Keeps answers of engines and pages in a file that may be lost, or in memory.
+"""Keeps answers of engines and pages in memory for a while.
 
-Others may import: chats, disk, kept, pages.
+Others may import: kept, pages.
 """

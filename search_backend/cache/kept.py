@@ -1,42 +1,22 @@
-"""Answers and pages that are kept, each with its age and the chats that brought it.
+"""Answers and pages that are kept in memory, each with its age and the chats that brought it.
 
-They are in the file of `disk`. What may not be written there, as it is for a temporary chat or its
-server forbids it, and what cannot be written now, is in a database in memory. Equal work of several
-threads is done once.
+Nothing of it outlives the program. Equal work of several threads is done once.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from dataclasses import asdict
-from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.types import NOBODY, Owner, SearchBackendError
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from searchloop.search_backend.types import NOBODY, Owner
 
 T = TypeVar("T")
-MEMORY_BYTES = 32 * 2**20
-
-
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter  # takes 75 ms to load
-
-    return TypeAdapter(kind)
-
-
-def restored(kind: type[T], value: Any) -> T:
-    """Returns the value of this type whose JSON form is `value`. Raises ValueError for anything
-    else."""
-    found: T = _reader(kind).validate_python(value)  # type: ignore[arg-type] # types have a hash
-    return found
+MOST_CHARACTERS = 8_000_000  # of all values together, as Python writes them
 
 
 class SingleFlight(Generic[T]):
@@ -65,46 +45,57 @@ class SingleFlight(Generic[T]):
             mine.cancel()  # does nothing to one that has its result
 
 
-class Cache:
-    """Values by kind and key. Safe for several threads; it never fails its callers."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A value, when it came and until when it counts, and the ids of its chats."""
 
-    def __init__(
-        self,
-        disk: Disk | None = None,
-        clock: Callable[[], float] = time.time,
-        memory_bytes: int = MEMORY_BYTES,
-    ) -> None:
-        """Without `disk` all is in memory, at most `memory_bytes`; `clock` gives its seconds."""
-        self._disk = disk
-        self._memory = Disk(None, memory_bytes, clock=clock)
+    value: Any
+    made: float
+    until: float
+    size: int
+    chats: set[str]
+
+
+class Cache:
+    """Values by type and key; the oldest go first. Safe for several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.time, most: int = MOST_CHARACTERS) -> None:
+        """`clock` gives seconds; `most` are the characters that all values may have together."""
+        self._clock, self._most = clock, most
+        self._lock = threading.Lock()
+        self._entries: dict[tuple[str, str], _Entry] = {}  # the newest last
+        self._gone = set[str]()  # forgotten chats: what was on its way for them is not kept
 
     def get(self, kind: type[T], key: str, chat: Owner = NOBODY) -> tuple[T, float] | None:
-        """Returns the newest value of a kind and its age in seconds; None if it is too old, unknown
-        or of another version. It is the chat's too."""
-        stores = filter(None, (self._disk, self._memory))
-        found = [entry for store in stores if (entry := store.get(kind.__name__, key, chat))]
-        with suppress(ValueError):
-            newest = min(found, key=lambda entry: entry.age)
-            return restored(kind, newest.value), newest.age
-        return None
+        """Returns the value of a type and its age in seconds; None if it is too old or unknown. It
+        is the chat's too."""
+        with self._lock:
+            entry, now = self._entries.get((kind.__name__, key)), self._clock()
+            if entry is None or not entry.made <= now < entry.until:
+                return None
+            entry.chats.update({chat.id} - self._gone - {""})
+            return entry.value, now - entry.made
 
-    def put(
-        self, key: str, value: Any, seconds: float, chat: Owner = NOBODY, *, write: bool = True
-    ) -> None:
-        """Keeps a dataclass for `seconds`, in memory alone unless `write`."""
-        kind, data = type(value).__name__, asdict(value)
-        if not (self._disk and write and self._disk.put(kind, key, data, seconds, chat)):
-            self._memory.put(kind, key, data, seconds, chat)
+    def put(self, key: str, value: Any, seconds: float, chat: Owner = NOBODY) -> None:
+        """Keeps a value for `seconds`, unless its chat was forgotten meanwhile."""
+        name, now, size = (type(value).__name__, key), self._clock(), len(repr(value))
+        with self._lock:
+            self._entries.pop(name, None)
+            if chat.id not in self._gone and size <= self._most:
+                chats = {chat.id} - {""}
+                self._entries[name] = _Entry(value, now, now + seconds, size, chats)
+            left = self._most - sum(entry.size for entry in self._entries.values())
+            for old in [*self._entries] if left < 0 else ():
+                if left < 0:
+                    left += self._entries.pop(old).size
 
     def forget(self, chat: str) -> int:
-        """Deletes what only this chat brought; returns the number of entries.
-
-        Raises SearchBackendError where the file can be neither written nor deleted.
-        """
-        count = self._memory.forget(chat)
-        try:
-            return count + (self._disk.forget(chat) if self._disk else 0)
-        except OSError as error:
-            what = f"The cache cannot be changed: {error.strerror}."
-            remedy = "Make its folder writable, and delete the chat again."
-            raise SearchBackendError("read_only", what, remedy) from error
+        """Removes what only this chat brought; returns the number of values."""
+        with self._lock:
+            self._gone.add(chat)
+            alone = [name for name, entry in self._entries.items() if entry.chats == {chat}]
+            for entry in self._entries.values():
+                entry.chats.discard(chat)
+            for name in alone:
+                del self._entries[name]
+            return len(alone)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
-from searchloop.search_backend.cache.chats import mark, unmark
+from searchloop.search_backend.library.chats import mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.library.finding import Hit, named, search
 from searchloop.search_backend.library.folders import check_patterns

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import PUNCTUATION, terms
-from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing
+from searchloop.search_backend.library.chats import CHAT_TABLES, leave_nothing
 from searchloop.search_backend.text.passages import Passage, split
 from searchloop.search_backend.types import SearchBackendError
 

@@ -145,7 +145,7 @@ class Pages:
         if offline:
             return self._stored(url) or _Got(failed_page(url, _OFFLINE), "library")
         got = self._joined.run(
-            (key, rules, chat.temporary),
+            (key, rules),
             lambda: self._read(url, rules, reader, key, chat),
             JOIN_SECONDS,
         )
@@ -174,7 +174,7 @@ class Pages:
             return _Got(failed_page(url, problem))
         if page.status != "ok":
             return _Got(page)
-        self._cache.put(key, page, lifetime(page), chat, write=page.freshness.store)
+        self._cache.put(key, page, lifetime(page), chat)
         return _Got(page)
 
     def _own(self, url: str, place: str) -> _Got:

@@ -22,9 +22,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import IO, Any
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any
 
-from searchloop.search_backend.cache.kept import restored
 from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
 from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.readers import Reader, reader_plugins
@@ -35,6 +35,9 @@ from searchloop.search_backend.types import (
     SearchBackendError,
     failed_page,
 )
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SECONDS = 5.0
 START_SECONDS = 30.0
@@ -49,6 +52,13 @@ _START = (
     "from importlib import import_module; own = import_module(sys.argv.pop()); "
     "from searchloop.search_backend.pages.worker import main; main(own.answer_to, own.LARGER)"
 )
+
+
+@cache
+def _page_reader() -> TypeAdapter[Page]:
+    from pydantic import TypeAdapter  # takes 75 ms to load
+
+    return TypeAdapter(Page)
 
 
 class Turns:
@@ -124,7 +134,9 @@ class Workers:
         """
         head = {"url": url, "content_type": content_type, "charset": charset}
         told = self.answer(head, body)
-        return failed_page(url, told) if isinstance(told, Problem) else restored(Page, told)
+        if isinstance(told, Problem):
+            return failed_page(url, told)
+        return _page_reader().validate_python(told)
 
     def refresh_in(self, body: bytes, charset: str | None, header: str) -> str | None:
         """Returns what `refresh.refresh_in` does; None if reading was given up.

@@ -83,7 +83,7 @@ class Chain:
                 self._cache.put(key, answer, self._fresh_for(answer), chat)
             return answer
 
-        answer = self._joined.run((key, chat.temporary), work, self._settings.seconds + 1)
+        answer = self._joined.run(key, work, self._settings.seconds + 1)
         if chat.id:  # it may be the answer of another chat's search, which ran at the same time
             self._known(key, chat)
         return answer

@@ -17,7 +17,6 @@ from searchloop.agent.tools.backend import Wsgi
 from searchloop.agent.transport import pool as _pool  # noqa: F401 - imports aiohttp fast, so first
 from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.api.app import create_app
-from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.engines import Engine, engine_plugins, find_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.file_text import MOST_BYTES, Found, load
@@ -26,8 +25,6 @@ from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.readers import find_services, reader_plugins
 from searchloop.search_backend.settings import SETTINGS, SearchSettings
 from searchloop.search_backend.types import SearchBackendError
-
-CACHE_BYTES = 2**30  # whatever size is set: the file may be from before
 
 
 def make_app(settings: Settings, engines: Sequence[Engine | str] = ()) -> Wsgi:
@@ -66,8 +63,7 @@ def file_text(path: Path) -> str:
 
 
 def forget_pages(home: Path) -> None:
-    """Removes the pages in the library of a data folder, and what its cache file holds."""
-    Disk(home, CACHE_BYTES).clear()
+    """Removes the opened pages from the library of a data folder."""
     with library(home) as index, suppress(SearchBackendError):  # there are none
         index.remove(PAGES)
 

@@ -110,20 +110,6 @@ def test_the_gate_refuses_in_the_shape_of_the_address(tmp_path: Path) -> None:
         assert (status, ours["error"]["code"]) == (415, "not_json")
 
 
-def test_answers_are_kept_between_programs_until_they_are_forgotten(cli: Cli) -> None:
-    """The second search asks nobody; after clear-cache the third one does."""
-    rows = [{"url": "https://a.example/", "title": "A", "content": "x"}]
-    with FakeServer(lambda _: json_reply({"results": rows})) as server:
-        own = {"SEARXNG_URL": server.url, "SEARCHLOOP_OFFLINE": "", "SEARCH_ENGINES": "searxng"}
-        first = cli("search", "tea", "-o", "json", **own).json
-        again = cli("search", "tea", "-o", "json", **own).json
-        assert (first["results"], again["cached"]) == (again["results"], True)
-        assert len(server.requests) == 1
-        assert cli("search-backend", "clear-cache").out == "1 kept item forgotten\n"
-        assert "cached" not in cli("search", "tea", "-o", "json", **own).json
-        assert len(server.requests) == 2
-
-
 def test_a_key_saved_beside_it_is_used_at_once(tmp_path: Path) -> None:
     """By its next search, without a framework or a restart; a fault in the files stops nothing."""
     hit = {"title": "A", "url": "https://a.example/", "content": "x"}

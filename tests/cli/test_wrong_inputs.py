@@ -25,7 +25,7 @@ WRONG = {
     "modles": "did you mean models",
     "sessions improt x.json": "did you mean import",
     "mcp lst": "did you mean list",
-    "search-backend": "clear-cache",
+    "search-backend": "serve",
     "completions": "shell is missing",
     "ask ''": "question",
     "ask hi -m nothing-of-the-kind": "provider:model",

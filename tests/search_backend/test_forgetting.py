@@ -1,4 +1,4 @@
-"""What a chat brought goes with it: from the library, from the cache on disk and in memory."""
+"""What a chat brought goes with it: from the library and from memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.api.app import create_app
-from searchloop.search_backend.cache.disk import NAME, Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.engines import Engine, find_engines
 from searchloop.search_backend.fetch.http import Fetched
@@ -27,7 +26,6 @@ from tests.waiting import until
 URL = "https://a.example/page"
 PAGE = Page(URL, URL, "Samovars", "The samovar is hot. " * 20)
 GOOD = SearchResult("Good", "https://good.example/", "x", "good")
-MOST = 2**20
 MANY = st.lists(
     st.tuples(st.sampled_from(["open", "forget"]), st.integers(0, 2), st.integers(0, 2)),
     max_size=25,
@@ -46,60 +44,48 @@ def hits(library: Library) -> set[str]:
     return {hit.url for hit in library.search("samovar", 50)}
 
 
-@given(MANY, st.booleans())
-def test_an_item_stays_as_long_as_one_of_its_chats(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]], in_memory: bool
-) -> None:
+@given(MANY)
+def test_an_item_stays_as_long_as_one_of_its_chats(steps: list[tuple[str, int, int]]) -> None:
     """Whatever is opened and forgotten in whatever order; a forgotten chat brings nothing more."""
-    disk = Disk(None if in_memory else tmp_path_factory.mktemp("cache"), MOST)
-    gone, held = set[int](), dict[int, set[int]]()
+    cache, gone, held = Cache(), set[int](), dict[int, set[int]]()
     for step, chat, item in steps:
         if step == "forget":
-            assert disk.forget(str(chat)) == [*held.values()].count({chat})
+            assert cache.forget(str(chat)) == [*held.values()].count({chat})
             held = {i: chats - {chat} for i, chats in held.items() if chats != {chat}}
             gone.add(chat)
         elif item in held:
-            assert disk.get("a", str(item), Owner(str(chat))) is not None
+            assert cache.get(Page, str(item), Owner(str(chat))) is not None
             held[item] |= {chat} - gone
         else:
-            disk.put("a", str(item), {}, 900, Owner(str(chat)))
+            cache.put(str(item), PAGE, 900, Owner(str(chat)))
             if chat not in gone:
                 held[item] = {chat}
-        assert [i for i in range(3) if disk.get("a", str(i))] == sorted(held)
-    disk.close()
+        assert [i for i in range(3) if cache.get(Page, str(i))] == sorted(held)
 
 
 def test_a_page_that_comes_too_late_is_not_stored(tmp_path: Path) -> None:
     """Its chat was deleted while it was on its way."""
-    library, disk = Library(tmp_path, dict), Disk(tmp_path, MOST)
-    cache = Cache(disk)
+    library = Library(tmp_path, dict)
     library.remember(PAGE, "a")
-    disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
-    cache.put(URL, PAGE, 900, Owner("a"), write=False)
-    assert (library.forget("a"), cache.forget("a")) == (1, 2)
+    assert library.forget("a") == 1
     library.remember(PAGE, "a")
-    disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
-    cache.put(URL, PAGE, 900, Owner("a"), write=False)
-    assert (hits(library), disk.get("Page", "x"), cache.get(Page, URL)) == (set(), None, None)
+    assert hits(library) == set()
     library.remember(PAGE, "b")
     assert hits(library) == {URL}
 
 
 def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
-    """Asked for no chat, a page is in the cache alone; for a temporary one on no disk at all."""
+    """Asked for no chat or for a temporary one, a page is in memory alone."""
     library = Library(tmp_path, dict)
-    disk = Disk(tmp_path, MOST)
-    app = create_app(SearchSettings(tmp_path, ()), fetch=fetched, library=library, disk=disk)
-    client = app.test_client()
+    client = create_app(SearchSettings(tmp_path, ()), fetch=fetched, library=library).test_client()
 
     def opened(**chat: object) -> str:
         return str(client.post("/api/open-page", json={"url": URL, **chat}).json["origin"])
 
     assert opened(chat="passing", temporary=True) == "web"
-    assert (hits(library), disk.get("Page", URL)) == (set(), None)
+    assert hits(library) == set()
     client.post("/api/forget", json={"chat": "passing"})
     assert opened() == "web"  # nothing was left of it
-    assert disk.get("Page", URL) is not None
     assert hits(library) == set()
     assert opened(chat="kept") == "cache"
     assert hits(library) == {URL}
@@ -117,17 +103,6 @@ def test_pages_of_unknown_chats_go_once(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "library.sqlite3")) as db:
         db.execute("DROP TABLE chats")
     assert hits(Library(tmp_path, dict)) == {"library://" + tmp_path.name + "/notes.md#notes"}
-
-
-def test_a_cache_that_is_held_by_another_goes_as_a_whole(tmp_path: Path) -> None:
-    """Better no cache than one that keeps what was deleted."""
-    disk = Disk(tmp_path, MOST)
-    disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
-    with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        disk.forget("a")
-        assert not (tmp_path / NAME).exists()
-    assert disk.get("Page", "x") is None
 
 
 def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:
@@ -171,19 +146,17 @@ def test_a_home_that_takes_nothing(state: Any, tmp_path: Path) -> None:
 
     def app(home: Path, **more: Any) -> Any:
         good = Engine("good", "Good", lambda _query, _access: [GOOD])
-        own = SearchSettings(home, ("good", "library"), cache_seconds=300.0, cache_bytes=4 * MOST)
+        own = SearchSettings(home, ("good", "library"), cache_seconds=300.0)
         engines = {"good": good, "library": find_engines()["library"]}
         return create_app(own, fetch=fetched, engines=engines, **more).test_client()
 
     for name in ("first", "home"):
         (tmp_path / name).mkdir()
-        shelf, disk = Library(tmp_path / name, dict), Disk(tmp_path / name, 4 * MOST)
         opened = {"url": URL, "chat": "old"}
-        client = app(tmp_path / name, library=shelf, disk=disk)
+        client = app(tmp_path / name, library=Library(tmp_path / name, dict))
         client.post("/api/open-page", json=opened)
         # What a first search reads of the program: the user may not see the folder of the clone.
         client.post("/api/web-search", json={"query": "coffee", "chat": "old"})
-        disk.close()
     with state(tmp_path / "home") as home:
         client = app(home, library=Library(home, dict))
         found = client.post("/api/web-search", json={"query": "tea", "chat": "new"}).json

@@ -213,9 +213,7 @@ def test_a_deleted_chat_leaves_nothing(tmp_path: Path, database: Postgres | None
         first, second = server.chat(gone), server.chat(other)
         before = found(home, gone, database)
         assert names(before) == set(NAMES), set(NAMES) - names(before)
-        assert {"text in library.sqlite3", "text in cache.sqlite3"} <= {
-            each.removesuffix("-wal") for each in before
-        }
+        assert "text in library.sqlite3" in before
         if database is not None:
             database.tell("ANALYZE")  # as its own housekeeping does now and then
         server.delete(first)
@@ -227,7 +225,7 @@ def test_a_deleted_chat_leaves_nothing(tmp_path: Path, database: Postgres | None
 
 
 def test_temporary_chats_and_pages_of_two_chats(tmp_path: Path) -> None:
-    """A temporary chat is in no library and no cache, not even while it lasts. A page of two chats
+    """A temporary chat is in no library, not even while it lasts. A page of two chats
     stays there until both are gone; the second chat got it from there."""
     words, home = canaries("temporary"), tmp_path / "home"
     one, two = canaries("one"), canaries("two")
@@ -236,17 +234,13 @@ def test_temporary_chats_and_pages_of_two_chats(tmp_path: Path) -> None:
     with house(tmp_path, [words, one, two]) as server:
         session = server.chat(words, temporary=True)
         places = {each.split(" in ")[1] for each in found(home, words)}
-        assert not {place for place in places if place.startswith(("library", "cache"))}
+        assert not {place for place in places if place.startswith("library")}
         server.delete(session)
         assert found(home, words) == set()
         first, second = server.chat(one), server.chat(two)
         server.delete(first)
         left = {each.removesuffix("-wal") for each in found(home, shared)}
-        assert {
-            "text in library.sqlite3",
-            "text in cache.sqlite3",
-            "query in cache.sqlite3",
-        } <= left
+        assert "text in library.sqlite3" in left
         server.delete(second)
         assert found(home, one | two) == set()
 

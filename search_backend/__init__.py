@@ -1,7 +1,7 @@
 """Search engines and web pages behind a small HTTP API; knows nothing of agents or models.
 
-Others may import: api, cache, engines, fetch, library, pages, other_apis, plugin, readers,
-settings, types.
+Others may import: api, engines, fetch, library, pages, other_apis, plugin, readers, settings,
+types.
 """
 
 if __name__ != "searchloop.search_backend":  # one identity: both names are found from the root

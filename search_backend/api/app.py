@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
@@ -181,9 +182,7 @@ def create_app(
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or Library(settings.home, read=WORKERS.read)
     cache = Cache()
-    with suppress(OSError):  # versions before kept answers on disk
-        for left in settings.home.glob("cache.sqlite3*"):
-            left.unlink()
+    _clear(settings.home)
     chain = chain or Chain(settings, shelf, engines, cache=cache, apart=WORKERS)
     pages = make_pages(settings, shelf, fetch, cache, engines)
 
@@ -214,6 +213,13 @@ def create_app(
         return response
 
     return app
+
+
+def _clear(home: Path) -> None:
+    """Removes the answers and pages that versions before kept on disk."""
+    with suppress(OSError):
+        for left in home.glob("cache.sqlite3*"):
+            left.unlink()
 
 
 def _contract(chain: Chain, pages: Pages) -> Contract:

@@ -31,7 +31,6 @@ PARSERS = (
 # Where a parser is loaded outside of the readers, and what bounds its work.
 ELSEWHERE = {
     "search_backend/text/clean.py": "chardet: 64 KiB of a document, in the worker",
-    "search_backend/cache/disk.py": "unpacks what it packed",
     "search_backend/fetch/refresh.py": "called in the worker",
     "search_backend/plugin/markup.py": "called in the worker",
     "search_backend/fetch/http.py": "unpacks up to a number of bytes, on a thread",

@@ -215,7 +215,7 @@ def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
                 said += f"; start its server with more (llama-server: -c {_ROOMY})"
                 command = ""
             yield Finding("hint", model.id, said, command)
-        if model.calls in ("envelope", "search-first"):
+        if model.calls == "envelope":
             yield Finding("hint", model.id, f"has no tool calls; it searches by {model.calls}")
 
 

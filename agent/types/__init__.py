@@ -307,8 +307,8 @@ class Loaded:
 class ModelInfo:
     """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs.
 
-    `calls` is the form of a local model's calls: native, text, envelope, or search-first (the
-    program searches for it). `disk` is in bytes; `loaded` is None while it is not in memory.
+    `calls` is the form of a local model's calls: native or envelope. `disk` is in bytes; `loaded`
+    is None while it is not in memory.
     """
 
     id: str

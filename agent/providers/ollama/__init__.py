@@ -164,7 +164,7 @@ class Ollama:
             local=self._is_local(model.name),
             missing=error.message if error else None,
             remedy=error.remedy if error else None,
-            calls=self._steps.rung(model.name),
+            calls=self._steps.calls(model.name),
             disk=model.disk,
             loaded=self._catalog.loaded(model.name),
         )

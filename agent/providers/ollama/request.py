@@ -3,8 +3,8 @@
 Messages come last and each is encoded once, so that the server's prompt cache stays valid. Thinking
 goes back only inside the current turn. A model without tool calls gets calls and results as plain
 messages and writes an envelope: a JSON object that names a tool and its arguments, or says that it
-will answer. A second request then asks for the answer. For a model that cannot write envelopes the
-program searches with the question and opens the first pages.
+will answer. A second request then asks for the answer. For a model that writes none the program
+searches with the question.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
 """
@@ -98,17 +98,12 @@ def _call(index: int, call: ToolCall) -> dict[str, Any]:
 
 
 ANSWER = "answer"
-_PAGES = 2
 _QUERY = 200  # characters of a question that are searched for
-_FEW = 4
 _HOW = """\
 You use a tool by writing one JSON object: {{"tool": NAME, "arguments": {{...}}}}. When you know \
 enough, write {{"tool": "answer", "arguments": {{}}}}. The tools:
 {tools}
 What a tool gave stands in messages that begin with "Result of"."""
-FOUND = """\
-You cannot call tools here. What was looked up for you stands in messages that begin with \
-"Result of"."""
 _NOW = """\
 Answer my last question now, in plain words and in its language, from what stands above. Put the \
 number of the source in brackets right after each claim, like [1]."""
@@ -133,7 +128,7 @@ def _choice(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def asking(request: Request) -> Request:
     """Returns the request for an envelope, which is read as a printed call."""
     listed = "\n".join(f"- {t.name}: {t.description} {takes(t.parameters)}" for t in request.tools)
-    system = _joined(request.system, _HOW.format(tools=listed))
+    system = f"{request.system}\n\n{_HOW.format(tools=listed)}".lstrip()
     return replace(request, system=system, schema=shape_of(request.tools), answer_now=True)
 
 
@@ -153,18 +148,14 @@ def _in_words(message: Message) -> Message:
     return Message("assistant", "\n".join(filter(None, lines)))
 
 
-def answering(request: Request, how: str = "") -> Request:
+def answering(request: Request) -> Request:
     """Returns the request for the answer in words, with a reminder after results."""
     last = request.messages[-1] if request.messages else None
     messages = list(request.messages)
     if last is None or last.role != "user":
         now = _NOW_JSON if request.schema else _NOW
         messages.append(Message("user", now, details={"nudge": True}))
-    return replace(request, system=_joined(request.system, how), tools=(), messages=messages)
-
-
-def _joined(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
+    return replace(request, tools=(), messages=messages)
 
 
 def is_envelope(text: str) -> bool:
@@ -173,31 +164,15 @@ def is_envelope(text: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get("tool"), str)
 
 
-def first_calls(request: Request) -> tuple[ToolCall, ...]:
-    """Returns the calls that the program makes for the model: a search, then the first pages."""
-    offered = {tool.name for tool in request.tools}
-    asked = (i for i, m in enumerate(request.messages) if m.role == "user")
-    last = max((i for i in asked if not request.messages[i].details.get("nudge")), default=-1)
-    turn = request.messages[last + 1 :]
-    used = {m.tool_name for m in turn if m.role == "tool"}
-    if last < 0 or request.answer_now:
+def first_search(request: Request) -> tuple[ToolCall, ...]:
+    """Returns the search for the question, for a model that writes no envelope; () afterwards."""
+    place, question = max(
+        (i, m)
+        for i, m in enumerate(request.messages)
+        if m.role == "user" and not m.details.get("nudge")
+    )
+    searched = any(m.role == "tool" for m in request.messages[place:])
+    if searched or all(tool.name != "web_search" for tool in request.tools):
         return ()
-    if "web_search" in offered and not used:
-        return (_call_of("web_search", {"query": _query(request.messages, last)}),)
-    if "open_page" in offered and used == {"web_search"}:
-        rows = [row["url"] for m in turn for row in m.details.get("results", ())]
-        return tuple(_call_of("open_page", {"url": url}) for url in rows[:_PAGES])
-    return ()
-
-
-def _query(messages: Sequence[Message], last: int) -> str:
-    """Returns the question; one of a few words is joined to the question before it."""
-    words = asked(messages[last]).split()
-    if len(words) <= _FEW:
-        earlier = (m for m in reversed(messages[:last]) if m.role == "user")
-        words = [*asked(next(earlier, Message("user", ""))).split(), *words]
-    return " ".join(words)[-_QUERY:].strip()
-
-
-def _call_of(name: str, arguments: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)
+    query = {"query": asked(question)[-_QUERY:].strip()}
+    return (ToolCall(f"call_{uuid.uuid4().hex}", "web_search", query),)

@@ -91,7 +91,7 @@ class OllamaDecoder(DecoderBase[ShownAnswer]):
         message = self._answer.message((), (), (), None, details)
         message = message if message.thinking else without_late_thinking(message)
         if not self._calls.made and (written := self._written(message)):
-            details["calls_as_text"] = True
+            details["calls"] = "text"
             for name, given in written:
                 self._calls.add("", name, given)
         calls = tuple(self._calls.made.values())

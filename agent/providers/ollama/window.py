@@ -18,19 +18,16 @@ from searchloop.agent.providers._window import Window
 from searchloop.agent.providers.ollama.models import ModelCatalog
 from searchloop.agent.types import Finished, Notice, Request
 
-Rung = Literal["native", "text", "envelope", "search-first"]
+Calls = Literal["native", "envelope"]
 _SIZES = re.compile(r"\((\d+) tokens\)[^()]*context size \((\d+)")
 _TRIES = 3
 
 
 @dataclass
 class Plan(Window):
-    """The token plan of one session.
+    """The token plan of one session; `slipped`: the server could not read its calls."""
 
-    `rung` is set while the session is below the model's rung, because its calls could not be read.
-    """
-
-    rung: Rung | None = None
+    slipped: bool = False
     tried: int = 0
 
     async def find_window(self, catalog: ModelCatalog, model: str) -> None:

@@ -45,7 +45,7 @@ MADE = {
         *("no_thinking", "model_crashed", "cloud_disabled", "out_of_memory", "tool_call_slip"),
     ),
     "agent/providers/ollama/window.py": ("prompt_cut",),
-    "agent/providers/ollama/steps.py": ("calls_text", "calls_envelope", "calls_search-first"),
+    "agent/providers/ollama/steps.py": ("calls_envelope",),
     "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
     "agent/transport/refusals.py": ("files_refused", "option_refused"),
     "agent/log/sqlite/file.py": (

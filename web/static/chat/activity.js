@@ -118,7 +118,7 @@ export function durationOf(turn) {
 }
 
 // How the calls of a model arrive, where it does not hand them over.
-const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "search-first": "foot.calls.first" };
+const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope" };
 
 // What an answer took, as it was recorded then: a heading and its words each.
 function factsOf(turn) {

@@ -179,17 +179,13 @@ def test_numbers_of_a_turn_are_its_own(tmp_path: Path) -> None:
 # --- the ladder -------------------------------------------------------------------------------
 
 
-def test_calls_in_text_are_rescued_and_remembered(tmp_path: Path) -> None:
-    """A printed call searches, is not shown, is told once, and `models` knows of it."""
+def test_calls_in_text_are_rescued(tmp_path: Path) -> None:
+    """A printed call searches and is not shown; the numbers say how it came."""
     written = '<tool_call>{"name": "web_search", "arguments": {"query": "ferry"}}</tool_call>'
-    script = [say(*written), say(f"{FACT} [1]"), say(written), say(f"{FACT} [1]")]
+    script = [say(*written), say(f"{FACT} [1]")]
     with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
-        for _ in range(2):
-            assert session.ask("When?", "ollama:qwen3:4b").text == f"{FACT} [1]"
-        known = {m.id: m.calls for m in session.agent.models()}
-    assert session.notices() == ["calls_text"]
-    assert session.rungs() == ["text"] * 4
-    assert known["ollama:qwen3:4b"] == "text"
+        assert session.ask("When?", "ollama:qwen3:4b").text == f"{FACT} [1]"
+    assert session.rungs() == ["text", "native"]
     shown = "".join(e.data["text"] for e in session.events if e.type in ("text_delta", "message"))
     assert "tool_call" not in shown
 
@@ -229,19 +225,17 @@ def test_what_was_learnt_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None:
-    """Words instead of an envelope: the question is searched, pages are read, it answers."""
-    script = [say("I think it is early."), say(f"{FACT} [1]"), say(f"{FACT} [2]")]
+    """Words instead of an envelope are not the answer: the question is searched, it answers."""
+    script = [say("I think it is early."), say("I know now."), say(f"{FACT} [1]")]
     with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
         told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
         assert (told.text, [c.n for c in told.citations]) == (f"{FACT} [1]", [1])
-        assert (told.usage.searches, told.usage.pages) == (1, 2)
-        again = session.ask("And back?", "ollama:gemma3:4b")
         known = {m.id: m.calls for m in session.agent.models()}
-    assert again.text == f"{FACT} [2]"
-    assert session.notices() == ["calls_envelope", "calls_search-first"]
-    assert session.rungs() == ["search-first"] * 6
-    assert known["ollama:gemma3:4b"] == "search-first"
-    assert session.app.requests[-3][1]["query"] == "When does the ferry leave? And back?"
+    assert told.usage.searches == 1
+    assert session.notices() == ["calls_envelope"]
+    assert known["ollama:gemma3:4b"] == "envelope"
+    asked = [body["query"] for _, body in session.app.requests if "query" in body]
+    assert asked == ["When does the ferry leave?"]
     assert "I think it is early." not in [e.data.get("text") for e in session.events]
 
 
@@ -257,13 +251,10 @@ def test_a_model_whose_calls_break_goes_down_a_rung(tmp_path: Path) -> None:
     assert session.notices() == ["calls_envelope"]
 
 
-@pytest.mark.parametrize("rung", ["envelope", "search-first"])
-def test_calls_that_break_lower_one_session_alone(tmp_path: Path, rung: str) -> None:
+def test_calls_that_break_lower_one_session_alone(tmp_path: Path) -> None:
     """The session keeps the form that works; the next one calls."""
-    asked = [envelope("answer")] if rung == "envelope" else [say("I had better not.")]
-    again = [envelope("answer")] if rung == "envelope" else []
-    script = [slip(), slip(), slip(), *asked, say("One."), *again, say("Two.")]
-    script += [call("web_search", {"query": "ferry"}), say("Three.")]
+    script = [slip(), slip(), slip(), envelope("answer"), say("One."), envelope("answer")]
+    script += [say("Two."), call("web_search", {"query": "ferry"}), say("Three.")]
     with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
         for _ in range(2):
             before = len(server.chats)
@@ -272,17 +263,6 @@ def test_calls_that_break_lower_one_session_alone(tmp_path: Path, rung: str) -> 
         before, session.session = len(server.chats), ""
         assert session.ask("When?", "ollama:qwen3:4b").text == "Three."
         assert all("tools" in chat for chat in server.chats[before:])
-
-
-def test_a_call_that_the_server_returns_raises_the_model_again(tmp_path: Path) -> None:
-    """A model that once printed its calls is known as native once one comes as it should."""
-    printed = say('{"name": "web_search", "arguments": {"query": "x"}}')
-    script = [printed, say("One."), call("web_search", {"query": "y"}), say("Two.")]
-    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
-        for rung in ("text", "native"):
-            session.ask("When?", "ollama:qwen3:4b")
-            known = {model.id: model.calls for model in session.agent.models()}
-            assert known["ollama:qwen3:4b"] == rung
 
 
 CLOUD = Model("big:120b", remote_host="https://ollama.com")

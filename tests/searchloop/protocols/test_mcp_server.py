@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError, StdioServerParameters
+from mcp import Client, MCPError
 
 from searchloop.agent.settings import Environment
 from searchloop.compose import Services, open_services
@@ -155,13 +154,3 @@ async def test_a_call_that_is_cancelled_leaves_no_run(tmp_path: Path) -> None:
         await client.list_tools()  # the server goes on
         tasks = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]  # type: ignore[union-attr]
         assert "ClientRuns._run" not in tasks
-
-
-@pytest.mark.integration
-async def test_the_command_serves_on_stdio(tmp_path: Path) -> None:
-    """A program starts it as clients do; stdout holds the protocol alone."""
-    env = {"SEARCHLOOP_HOME": str(tmp_path)}
-    args = ["-m", "searchloop.cli", "mcp", "serve", "--search", "offline"]
-    command = StdioServerParameters(command=sys.executable, args=args, env=env)
-    async with Client(command) as client:
-        assert not (await told(client, "web_search", query=QUESTION))[0]

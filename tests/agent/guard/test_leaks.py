@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import codecs
+import gzip
 import re
 import secrets
+import string
+import zlib
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -14,6 +18,7 @@ from hypothesis import strategies as st
 from searchloop.agent.guard.egress import KEY_SHAPES, Secrets, forms
 from tests.tables import each_row
 
+ABC = string.ascii_lowercase
 DRESSES: dict[str, Callable[[str], str]] = {
     "plain": str,
     "upper": str.upper,
@@ -49,6 +54,19 @@ DRESSES: dict[str, Callable[[str], str]] = {
     "marked up": lambda s: "".join(f"<b>{sign}</b>" for sign in s),
     "hex in a word": lambda s: f"id{s.encode().hex()}z",
     "digits of others": lambda s: s.translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")),
+    "rot13": lambda s: codecs.encode(s, "rot13"),
+    "letters moved by five": lambda s: s.translate(str.maketrans(ABC, ABC[5:] + ABC[:5])),
+    "base32": lambda s: base64.b32encode(s.encode()).decode(),
+    "base32 as a host": lambda s: ".".join(
+        re.findall(".{1,20}", base64.b32encode(s.encode()).decode().rstrip("=").lower())
+    ),
+    "base32 shifted": lambda s: base64.b32encode(b"xyz" + s.encode()).decode(),
+    "gzip": lambda s: base64.b64encode(gzip.compress(s.encode())).decode(),
+    "zlib": lambda s: base64.urlsafe_b64encode(zlib.compress(s.encode())).decode(),
+    "deflate": lambda s: base64.b64encode(zlib.compress(s.encode(), wbits=-15)).decode(),
+    "gzip in hex": lambda s: gzip.compress(s.encode()).hex(),
+    "hex in pieces": lambda s: " and then ".join(re.findall(".{1,7}", s.encode().hex())),
+    "hex backwards": lambda s: s.encode().hex()[::-1],
     "tail cut": lambda s: s[: len(s) * 3 // 4],
     "head cut": lambda s: s[len(s) // 4 :],
 }
@@ -57,19 +75,23 @@ DRESSES: dict[str, Callable[[str], str]] = {
 @each_row("dress", DRESSES)
 @each_row("around", ["{}", "tides {} today", "https://a.example/?q={}&x=1"])
 def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
-    """Fifty random keys in this dress, alone and in a query or a URL."""
-    for _ in range(10):
+    """Random keys in this dress, alone and in a query or a URL."""
+    for _ in range(3):
         key = f"sk-{secrets.token_hex(16)}"
         text = around.format(DRESSES[dress](key))
         assert Secrets({"OPENAI_API_KEY": key}).found_in(forms(text)) == "OPENAI_API_KEY", text
 
 
-@given(st.lists(st.sampled_from(sorted(DRESSES)), min_size=2, max_size=2))
+LOSSY = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}
+LOSSY |= {"accents", "look-alikes", "tags", "selectors", "hex in a word", "digits of others"}
+BELOW = {"rot13", "letters moved by five"}  # known over nothing but what a text says by itself
+ZIPPED, SHIFTED = {"gzip", "zlib", "deflate"}, {"base64 shifted", "base32 shifted"}
+
+
+@given(st.lists(st.sampled_from(sorted({*DRESSES} - LOSSY)), min_size=2, max_size=2))
 def test_a_dress_over_a_dress(names: list[str]) -> None:
     """Two encodings one over the other hide nothing either."""
-    cut = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}
-    cut |= {"accents", "look-alikes", "tags", "selectors", "hex in a word", "digits of others"}
-    if names[1] in cut or names[0] in cut:
+    if names[1] in BELOW or (names[1] in SHIFTED and names[0] in ZIPPED):
         return
     key = secrets.token_hex(16)
     text = DRESSES[names[1]](DRESSES[names[0]](key))

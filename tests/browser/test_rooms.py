@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.checks import sticks_out
 from tests.browser.conftest import SMALL, Enter
 from tests.browser.house import House
-from tests.browser.steps import hold
+from tests.browser.steps import came, hold
 from tests.browser.test_settings import opened
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer, Received, Reply, json_reply
@@ -385,10 +385,16 @@ def test_no_setting_was_lost(enter: Enter, desk: House) -> None:
 
 
 def test_on_a_phone_rooms_are_a_list_with_a_way_back(enter: Enter, desk: House) -> None:
-    """A line about each says what is there; back gives the focus to the room that was left."""
+    """At once, while a room is being fetched. A line about each says what is there; back gives
+    the focus to the room that was left."""
     page = enter(desk, **SMALL)
     page.locator("#open-sidebar").click()
+    held = hold(page, "**/api/settings")
     page.locator("#open-settings").click()
+    came(page, held)
+    expect(page.locator("#settings nav button").first).to_be_focused()
+    held[0].continue_()
+    page.unroute("**/api/settings")
     state = page.locator("#settings nav small")
     expect(state).to_contain_text(
         ["Ollama: ", "Library", "No MCP server", "documents", "agents", "the switch", "system", ""]

@@ -221,8 +221,9 @@ export function settingsDialog(dialog, on) {
     const first = !dialog.open;
     find.value = "";
     if (first) dialog.showModal();
-    await show(wanted ?? "models", target);
-    if (first && !wanted) dialog.dataset.at = "rooms";
+    const shown = show(wanted ?? "models", target);
+    if (first && !wanted) home();
+    await shown;
   };
 }
 

@@ -26,6 +26,7 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     page = enter(locale="de")
     page.locator("#open-audit").press("Enter")
     view = page.locator("#reader")
+    expect(view.get_by_label("Text mit seinen Quellen")).to_be_focused()
     (tmp_path / "report.md").write_text(REPORT, "utf-8")
     view.get_by_label("Datei wählen").set_input_files(tmp_path / "report.md")
     expect(view.get_by_label("Text mit seinen Quellen")).to_have_value(REPORT)
@@ -48,7 +49,7 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     assert 'class="mark misquoted"' in html
     assert "<script" not in html
     view.get_by_role("button", name="Anderen Text prüfen").press("Enter")
-    expect(view.get_by_label("Text mit seinen Quellen")).to_be_visible()
+    expect(view.get_by_label("Text mit seinen Quellen")).to_be_focused()
     expect(view.get_by_label("Prüfen mit")).to_have_value("")
     page.route("**/api/audit", lambda route: None)  # never answered
     view.get_by_label("Text mit seinen Quellen").fill(REPORT)

@@ -21,9 +21,8 @@ export function auditView(dialog, models) {
 
   async function open() {
     await styled();
-    show(view ?? form());
     dialog.showModal();
-    dialog.querySelector("textarea, .reader-body")?.focus();
+    show(view ?? form());
   }
 
   function show(parts) {
@@ -31,6 +30,7 @@ export function auditView(dialog, models) {
     const title = h("h2", { id: "reader-title" }, t("audit.title"));
     const close = iconButton("close", t("close"), () => dialog.close());
     dialog.replaceChildren(h("header.reader-head", title, close), ...parts);
+    dialog.querySelector("textarea, div.reader-body").focus();
   }
 
   function form() {
@@ -78,7 +78,6 @@ export function auditView(dialog, models) {
     };
     try {
       show(result(await api.audit(asked, told, running.signal)));
-      dialog.querySelector(".reader-body").focus();
     } catch (failure) {
       if (failure.name !== "AbortError") said.replaceChildren(errorBox(failure));
       stop.replaceWith(t("audit.left"));

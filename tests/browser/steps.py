@@ -63,6 +63,18 @@ def chat_of(page: Page) -> str:
     return page.url.rpartition("/")[2]
 
 
+def row(page: Page, chat: str) -> Locator:
+    """A chat in the list."""
+    return page.locator(f'.session[data-id="{chat}"]')
+
+
+def do(page: Page, chat: str, what: str) -> None:
+    """An entry of the menu of a chat in the list."""
+    row(page, chat).hover()
+    row(page, chat).get_by_role("button", name="More for").click()
+    page.get_by_role("menuitem", name=what, exact=True).click()
+
+
 def hold(page: Page, path: str) -> list[Route]:
     """Requests that the server does not get before the test lets them go on."""
     held: list[Route] = []

@@ -159,6 +159,14 @@ def test_a_pdf_is_cited_by_its_page(page: Page, ollama: LedOllama) -> None:
         expect(reader.locator("mark").nth(at - 1)).to_contain_text(words)
         reader.get_by_role("button", name="Next passage").click()
     expect(reader.get_by_role("status")).to_have_text("Passage 1 of 2")
+    find = reader.get_by_role("searchbox", name="Find on this page")
+    for typed, at, of in (("OF BRASS", 1, 1), ("é", 0, 0), ("is", 1, 2), ("", 1, 2)):
+        find.fill(typed)
+        expect(reader.get_by_role("status")).to_have_text(f"Passage {at} of {of}")
+        assert page.evaluate("CSS.highlights.get('found').size") == (of if typed else 0)
+    find.fill("is")
+    find.press("Enter")
+    expect(reader.get_by_role("status")).to_have_text("Passage 2 of 2")
 
 
 def test_a_model_that_cannot_see_keeps_the_question(page: Page, ollama: LedOllama) -> None:

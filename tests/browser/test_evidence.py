@@ -12,7 +12,7 @@ from searchloop.agent.types import NOTHING
 from tests import six_verdicts
 from tests.browser.conftest import DESKTOP, PHONE, Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import open_chat, place, wait_for_answer
+from tests.browser.steps import chat_of, do, open_chat, place, wait_for_answer
 
 URL = "https://tide.example/table"
 TEXT = "Ebb is at six [1]. Flood is at noon [1]. Nobody swims [1]."
@@ -128,8 +128,7 @@ def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) ->
     )
     page.locator(".answer .chip").focus()
     expect(page.locator("#card")).to_contain_text("3 invisible characters removed")
-    page.locator(".session").first.hover()
-    page.get_by_role("button", name="Delete “").first.click()
+    do(page, chat_of(page), "Delete")
     expect(page.locator(".toast")).to_have_text("Deleted “\u2068متى الجزر؟\u2069”.Undo")
     page.locator(".toast button").click()
 

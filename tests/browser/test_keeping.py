@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import asked, chat_of, choose_model, told
+from tests.browser.steps import asked, chat_of, choose_model, do, row, told
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -41,18 +41,6 @@ def chat(house: House, ollama: LedOllama, text: str, **more: Any) -> str:
     house.call("POST", f"/api/sessions/{made}/messages", {"text": text})
     until(lambda: not house.call("GET", f"/api/sessions/{made}")["running"])
     return made
-
-
-def row(page: Page, session: str) -> Locator:
-    """A chat in the list."""
-    return page.locator(f'.session[data-id="{session}"]')
-
-
-def do(page: Page, session: str, what: str) -> None:
-    """An entry of the menu of a chat in the list."""
-    row(page, session).hover()
-    row(page, session).get_by_role("button", name="More for").click()
-    page.get_by_role("menuitem", name=what, exact=True).click()
 
 
 def test_a_project_is_made_filled_and_asked(
@@ -118,13 +106,13 @@ def test_what_becomes_of_the_chats_of_a_project_is_asked(
     expect(page.locator(".session a")).to_have_text("How high is the wall?")
 
 
-def test_a_chat_is_moved_by_menu_and_by_dragging(
-    page: Page, house: House, ollama: LedOllama
-) -> None:
-    """Into one project, into another, and out again."""
-    one, two = (house.call("POST", "/api/projects", {"name": name}) for name in ("One", "Two"))
+def test_a_chat_is_moved_by_its_menu(page: Page, house: House, ollama: LedOllama) -> None:
+    """Into one project and out again; the project's own page, if it is on show, lists it or not,
+    also once it is deleted."""
+    one = house.call("POST", "/api/projects", {"name": "One"})
     made = chat(house, ollama, "Trains at night")
-    page.reload()
+    page.goto(f"{house.url}#/p/{one['id']}")
+    expect(page.locator("#welcome")).to_contain_text("0 chats")
 
     def project() -> str | None:
         found: str | None = house.call("GET", f"/api/sessions/{made}")["settings"].get("project")
@@ -134,14 +122,21 @@ def test_a_chat_is_moved_by_menu_and_by_dragging(
     page.get_by_role("menuitemradio", name="One").click()
     expect(page.locator("#projects li").first.locator(".count")).to_have_text("1")
     assert project() == one["id"]
-    row(page, made).locator("a").drag_to(page.locator("#projects li").last)
-    expect(page.locator("#projects li").last.locator(".count")).to_have_text("1")
-    assert project() == two["id"]
+    listed = page.locator(".project-list a")
+    expect(listed).to_have_text("Trains at night")
     do(page, made, "Move to project…")
-    expect(page.get_by_role("menuitemradio", name="Two")).to_be_checked()
+    expect(page.get_by_role("menuitemradio", name="One")).to_be_checked()
     page.get_by_role("menuitemradio", name="No project").click()
-    expect(page.locator("#projects li").last.locator(".count")).to_have_text("")
+    expect(listed).to_have_count(0)
     assert project() is None
+    do(page, made, "Move to project…")
+    page.get_by_role("menuitemradio", name="One").click()
+    expect(listed).to_have_count(1)
+    do(page, made, "Delete")
+    page.get_by_role("button", name="New chat", exact=True).click()
+    page.goto(f"{house.url}#/p/{one['id']}")
+    page.get_by_role("button", name="Undo").click()
+    expect(listed).to_have_count(1)
 
 
 def test_several_chats_are_tagged_saved_and_archived_at_once(

@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, STALL, House, LedOllama
-from tests.browser.steps import ask, asked, came, chat_of, hold, model, place
+from tests.browser.steps import ask, asked, came, chat_of, do, hold, model, place, row
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -33,11 +33,6 @@ def chats(house: House, ollama: LedOllama) -> list[dict[str, Any]]:
     return sorted(listed, key=lambda session: TITLES.index(session["title"]), reverse=True)
 
 
-def row(page: Page, session: dict[str, Any]) -> Locator:
-    """A chat in the list."""
-    return page.locator(f'.session[data-id="{session["id"]}"]')
-
-
 def test_chats_are_listed_opened_renamed_and_pinned(
     chats: list[dict[str, Any]], page: Page, house: House, ollama: LedOllama
 ) -> None:
@@ -45,25 +40,23 @@ def test_chats_are_listed_opened_renamed_and_pinned(
     returns. Enter keeps a new name, Escape the old one. A pin survives a reload; a temporary chat
     is not listed and is gone once it is left."""
     expect(page.locator("#sessions h2")).to_have_text(["Today"])
-    row(page, chats[0]).locator("a").click()
+    row(page, chats[0]["id"]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[1])
-    row(page, chats[1]).locator("a").click()
+    row(page, chats[1]["id"]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[0])
     expect(page.locator(".bubble")).to_have_text(TITLES[0])
     expect(model(page)).to_have_attribute("data-id", LOCAL)
     page.go_back()
     expect(page.locator("#title")).to_have_text(TITLES[1])
-    line = row(page, chats[1])
+    line = row(page, chats[1]["id"])
     for typed, key in (("Night trains", "Enter"), ("something else", "Escape")):
-        line.hover()
-        line.get_by_role("button", name="Rename").click()
+        do(page, chats[1]["id"], "Rename")
         page.keyboard.type(typed)
         page.keyboard.press(key)
         expect(line.locator("a")).to_have_text("Night trains")
     assert house.call("GET", f"/api/sessions/{chats[1]['id']}")["title"] == "Night trains"
     ollama.script = lambda messages: ["Between us."]
-    line.hover()
-    line.get_by_role("button", name="Pin").click()
+    do(page, chats[1]["id"], "Pin")
     expect(page.locator("#sessions h2")).to_have_text(["Pinned", "Today"])
     page.reload()
     expect(page.locator(".session").first).to_have_attribute("data-id", chats[1]["id"])
@@ -105,9 +98,9 @@ def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> Non
 def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, house: House) -> None:
     """Undo opens the chat again; without it the chat is gone when the page is left. A deletion that
     the server did not hear of in that moment is made by the next page."""
-    line = row(page, chats[0])
+    line = row(page, chats[0]["id"])
     line.locator("a").click()
-    line.get_by_role("button", name="Delete").click()
+    do(page, chats[0]["id"], "Delete")
     expect(line).to_have_count(0)
     expect(page.locator("#title")).to_have_text("New chat")
     undo = page.get_by_role("button", name="Undo")
@@ -116,8 +109,7 @@ def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, hou
     undo.click()
     expect(line).to_have_count(1)
     expect(page.locator("#title")).to_have_text(TITLES[1])
-    line.hover()
-    line.get_by_role("button", name="Delete").click()
+    do(page, chats[0]["id"], "Delete")
     expect(line).to_have_count(0)
     page.goto(house.url + "?left")
     expect(page.locator(".session")).to_have_count(1)
@@ -135,14 +127,14 @@ def test_a_chat_that_answers_has_a_dot(
 ) -> None:
     """One sees from another chat that this one is busy, and that it is done."""
     ollama.script = lambda messages: ["Slowly", STALL]
-    row(page, chats[0]).locator("a").click()
+    row(page, chats[0]["id"]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[1])
     ask(page, "Go on")
-    busy = row(page, chats[0]).get_by_role("img", name="answering now")
+    busy = row(page, chats[0]["id"]).get_by_role("img", name="answering now")
     expect(busy).to_be_visible()
-    row(page, chats[1]).locator("a").click()
+    row(page, chats[1]["id"]).locator("a").click()
     expect(busy).to_be_visible()
-    row(page, chats[0]).locator("a").click()
+    row(page, chats[0]["id"]).locator("a").click()
     page.get_by_role("button", name="Stop answering").click()
     expect(busy).to_have_count(0)
 

@@ -10,7 +10,18 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import House
-from tests.browser.steps import ask, box, came, chat_of, hold, open_chat, turn_on, wait_for_answer
+from tests.browser.steps import (
+    ask,
+    box,
+    came,
+    chat_of,
+    do,
+    hold,
+    open_chat,
+    row,
+    turn_on,
+    wait_for_answer,
+)
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -70,11 +81,9 @@ def test_each_chat_keeps_its_own_words(page: Page, house: House) -> None:
     page.locator("#new-chat").click()
     expect(box(page)).to_have_value("new\n\nwith lines")
     until(lambda: set(kept(page)) == {"", second})
-    row = page.locator(f'.session[data-id="{second}"]')
-    row.hover()
-    row.get_by_role("button", name="Delete").click()
+    do(page, second, "Delete")
     page.reload()  # whoever leaves does not take it back
-    expect(row).to_have_count(0)
+    expect(row(page, second)).to_have_count(0)
     until(lambda: set(kept(page)) == {""})
 
 

@@ -138,7 +138,7 @@ def test_a_project_offers_its_own_templates_first(page: Page, house: House) -> N
     own.get_by_role("button", name="Save").click()
     expect(own.locator(".card")).to_contain_text("Fares to {{where}}")
     with page.expect_download() as saved:
-        own.get_by_role("link", name="Export all").click()
+        own.get_by_role("button", name="Export all").click()
     box(page).press_sequentially("/")
     heads = ["Templates of this project", "Commands", "Templates"]
     expect(page.locator("#slash [role=presentation]")).to_have_text(heads)

@@ -17,6 +17,7 @@ from tests.browser.steps import (
     asked,
     box,
     choose_model,
+    do,
     last_turn,
     model,
     open_chat,
@@ -275,10 +276,7 @@ def at_home(page: Page, house: House, after: ExitStack, **more: Any) -> None:
     assert house.call("GET", f"/api/projects/{made}")["folders"] == [str(folder)]
     page.locator(".project-defaults summary").click()
     listed(page)
-    line = page.locator(f'.session[data-id="{chat}"]')
-    line.hover()
-    line.get_by_role("button", name="More for").click()
-    page.get_by_role("menuitem", name="Select several…").click()
+    do(page, chat, "Select several…")
     expect(page.locator(".pick-bar")).to_be_visible()
 
 

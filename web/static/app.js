@@ -113,21 +113,8 @@ const box = composer(el, {
   models,
   recall: chat.lastQuestion,
 });
-const sidebar = sessionList(el("sessions"), {
-  open: openSession,
-  change,
-  remove,
-  older,
-  menu: openRow,
-  pick,
-  archive,
-  only,
-});
-const projects = projectList(el("projects"), {
-  open: project => openSession(null, { project }),
-  add: addProject,
-  move: (chat, project) => changeMany([chat], { project }),
-});
+const sidebar = sessionList(el("sessions"), { open: openSession, change, older, menu: openRow, pick, archive, only });
+const projects = projectList(el("projects"), { open: project => openSession(null, { project }), add: addProject });
 
 // The button that was pressed goes away with its turn: the focus goes to the question box, unless that
 // would bring up a keyboard on the screen.
@@ -416,6 +403,7 @@ async function changeMany(ids, changes) {
     complain(failure);
   }
   facts.list.picked = null;
+  delete el("welcome").dataset.key; // a project's page lists its chats
   await refresh();
   if (ids.includes(facts.session.id)) await reread(facts.session.id);
   tabs.postMessage("changed");
@@ -444,12 +432,12 @@ function openRow(anchor, sessions) {
     await changedProjects();
     return made;
   };
-  const several = sessions.length === 1 && !facts.list.picked && anchor.id !== "chat-menu";
+  const listed = sessions.length === 1 && !facts.list.picked && anchor.id !== "chat-menu";
   rowMenu(anchor, sessions, {
     projects: () => facts.list.projects,
     changeMany,
     create: make,
-    pick: several ? session => pick(new Set([session.id])) : null,
+    one: listed && { change, rename: sidebar.rename, remove, pick: session => pick(new Set([session.id])) },
   });
 }
 
@@ -510,6 +498,7 @@ function remove(session) {
       beingDeleted("");
     }
     hidden.delete(session.id);
+    delete el("welcome").dataset.key;
     await refresh();
     if (undone && wasOpen && !facts.session.id) openSession(session.id);
     tabs.postMessage("changed");

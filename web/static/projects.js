@@ -12,18 +12,24 @@ const SEARCHES = ["off", "auto", "native", "local"];
 
 /**
  * What can be done with `sessions` of the list, below `anchor`. `on` holds projects(), changeMany(ids, changes),
- * create(name), pick(session) and complain(failure).
+ * create(name), complain(failure) and, for a row of the list, `one`: {change, rename, remove, pick}, each of a session.
  */
 export function openRow(anchor, sessions, on) {
   const archived = sessions.every(s => s.settings?.archived);
   const ids = sessions.map(s => s.id);
   const choose = () => openMove(anchor, sessions, on);
+  const [first] = sessions;
+  const pinned = Boolean(first.settings?.pinned);
+  const row = (label, run) => (on.one ? { label: t(label), run } : undefined);
   const items = [
+    row(pinned ? "row.unpin" : "row.pin", () => on.one.change(first.id, { pinned: !pinned })),
+    row("row.rename", () => on.one.rename(first)),
     { label: t("project.move"), run: () => setTimeout(choose) },
     { label: t(archived ? "archive.back" : "archive.do"), run: () => on.changeMany(ids, { archived: !archived }) },
     { label: t("tags.do"), run: () => setTimeout(() => nameTags(anchor, sessions, on)) },
     { label: t("chats.save"), run: () => save(ids).catch(on.complain) },
-    on.pick ? { label: t("archive.several"), run: () => on.pick(sessions[0]) } : undefined,
+    row("archive.several", () => on.one.pick(first)),
+    row("row.delete", () => on.one.remove(first)),
   ];
   openMenu(anchor, t("row.menu"), items);
 }

@@ -3,13 +3,12 @@
 import { h, icon, iconButton, isComposing, keepFocus, MENU, plainly } from "./lib/dom.js";
 import { t } from "./locales/index.js";
 
-const CHAT = "application/x-searchloop-chat"; // what is dragged from the list to a project
 const NARROW = "(max-width: 900px)";
 
 /**
- * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older(), menu(button, sessions),
+ * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), older(), menu(button, sessions),
  * pick(picked), archive(shown), only(tag).
- * Returns {update({sessions, current, query, hidden, more, archive, archived, picked}, running)}.
+ * Returns {update({sessions, current, query, hidden, more, archive, archived, picked}, running), rename(session)}.
  * `running`: whether the open chat is being answered; its own events tell that before the list does.
  */
 export function sessionList(nav, on) {
@@ -115,18 +114,13 @@ export function sessionList(nav, on) {
     if (picked) return h("li.session", { "data-id": session.id }, tick(session, picked), link);
     return h(
       "li.session",
-      { "data-id": session.id, draggable: "true", ondragstart: e => e.dataTransfer.setData(CHAT, session.id) },
+      { "data-id": session.id },
       link,
       session.settings?.archived && latest[0].query && h("span.badge", t("archive.badge")),
-      iconButton(
-        "pin",
-        t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }),
-        () => on.change(session.id, { pinned: !pinned(session) }),
-        { "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) },
-      ),
-      iconButton("pencil", t("sidebar.rename", { title }), e => rename(e, session)),
-      iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session)),
-      iconButton("more", t("row.more", { title }), e => on.menu(e.currentTarget, [session]), MENU),
+      iconButton("more", t("row.more", { title }), e => on.menu(e.currentTarget, [session]), {
+        ...MENU,
+        "data-focus": `more-${session.id}`,
+      }),
       session.found?.some(place => place.turn) &&
         h(
           "ul.places",
@@ -142,8 +136,8 @@ export function sessionList(nav, on) {
     return h("li", h("a", props, h("span.vh", `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)));
   }
 
-  function rename(event, session) {
-    const line = event.currentTarget.closest("li");
+  function rename(session) {
+    const line = nav.querySelector(`[data-id="${CSS.escape(session.id)}"]`);
     const input = h("input", { type: "text", "aria-label": t("sidebar.newname"), maxlength: "200", dir: "auto" });
     input.value = session.title;
     renaming = session.id;
@@ -168,7 +162,7 @@ export function sessionList(nav, on) {
     });
   }
 
-  return { update };
+  return { update, rename };
 }
 
 /** A text with its marks; their places count code points. */
@@ -194,7 +188,7 @@ function emptyLine({ query, archived }) {
 }
 
 /**
- * The projects in `nav`. `on` holds open(id), add(button), move(chat, project). Returns {update(projects, current)}.
+ * The projects in `nav`. `on` holds open(id), add(button). Returns {update(projects, current)}.
  */
 export function projectList(nav, on) {
   let drawn = "";
@@ -219,18 +213,6 @@ export function projectList(nav, on) {
   }
 
   function row({ id, name, chats }, current) {
-    const over = event => {
-      if (!event.dataTransfer.types.includes(CHAT)) return;
-      event.preventDefault();
-      line.classList.add("dropping");
-    };
-    const drop = event => {
-      line.classList.remove("dropping");
-      const chat = event.dataTransfer.getData(CHAT);
-      if (!chat) return;
-      event.preventDefault();
-      on.move(chat, id);
-    };
     const count = h("span.count", { "aria-hidden": "true" }, chats || "");
     const told = h("span.vh", `, ${t("project.count", { n: chats })}`);
     const link = h(
@@ -247,12 +229,7 @@ export function projectList(nav, on) {
       count,
       told,
     );
-    const line = h(
-      "li.project",
-      { ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop },
-      link,
-    );
-    return line;
+    return h("li.project", link);
   }
 
   return { update };

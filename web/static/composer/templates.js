@@ -1,7 +1,7 @@
 // The settings of templates: questions with {{fields}}, listed, made, changed, brought in and taken along.
 
 import * as api from "../lib/api.js";
-import { h } from "../lib/dom.js";
+import { h, saveFile } from "../lib/dom.js";
 import { named, t } from "../locales/index.js";
 import {
   attempt,
@@ -34,14 +34,14 @@ export async function drawTemplates(body, id) {
 
   function list(templates) {
     const shown = templates.map(({ command, title, content }) => ({ command: `/${command}`, title, content }));
-    const file = `data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify(shown, null, 1))}`;
+    const save = () => saveFile("templates.json", JSON.stringify(shown, null, 1), "application/json");
     part.replaceChildren(
       h("ul.cards", templates.map(row)),
       h(
         "div.line",
         button(t("template.new"), () => edit({ command: "", content: "" }), { class: "primary" }),
         fileButton(t("template.import"), ([file]) => bring(file), { accept: ".json,application/json" }),
-        h("a.button.small", { href: file, download: "templates.json" }, t("template.export")),
+        templates.length > 0 && button(t("template.export"), save),
       ),
     );
   }

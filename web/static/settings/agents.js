@@ -62,8 +62,13 @@ export async function agentsPage(body, { facts }) {
         origin && h("span.muted", t(origin)),
         h(
           "span.acts",
-          iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { "data-edit": name }),
-          iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null)),
+          button(t("template.edit"), () => edit(agent, name), {
+            "aria-label": t("agents.edit", { name }),
+            "data-edit": name,
+          }),
+          button(t("copy"), () => edit({ ...agent, name: free(name, agents) }, null), {
+            "aria-label": t("agents.copy", { name }),
+          }),
           builtin ? null : goes(name, changed),
         ),
       ),

@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
-import { card, fileButton } from "./kit.js";
+import { button, card, fileButton } from "./kit.js";
 
 const LOOK = 700; // milliseconds between looks at an import that goes on
 
@@ -91,7 +91,7 @@ export function chatFiles(changed) {
       choose,
       picker,
       stop,
-      h("a.button.small", { href: api.allChatsUrl, download: "" }, t("import.export")),
+      button(t("import.export"), () => h("a", { href: api.allChatsUrl, download: "" }).click()),
     ),
     said,
     told,

@@ -32,7 +32,9 @@ export function reader(dialog, chat) {
     if (!dialog.open) dialog.showModal();
     body.focus();
     const sought = new Set((source.marks ?? []).map(wordsOf).filter(Boolean));
-    await load({ source, body, foot, sought, places: [], signal: asking.signal }, 0);
+    const places = [];
+    const finder = finderOf(body, places);
+    await load({ source, body, foot, sought, places, finder, signal: asking.signal }, 0);
   }
 
   return open;
@@ -62,7 +64,7 @@ const wordsOf = ({ passage, quote }) => (passage ?? quote)?.replace(/…$/, "");
 
 // A passage or a section may stand further on than what is fetched at first: look for it a while.
 async function load(view, offset, tries = 0) {
-  const { source, body, foot, sought, places, signal } = view;
+  const { source, body, foot, sought, places, finder, signal } = view;
   let page;
   try {
     page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal, source.chat);
@@ -87,8 +89,9 @@ async function load(view, offset, tries = 0) {
   if (tries < MOST_TRIES) place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
   const shown = offset + page.content_length;
   const left = Boolean(page.next_offset);
+  finder.update();
   foot.replaceChildren(
-    places.length ? passages(places) : "",
+    finder.element,
     left ? h("span.muted", t("reader.length", { shown: number(shown), all: number(page.original_length) })) : "",
     page.invisible ? h("span.muted", t("page.unseen", { n: page.invisible })) : "",
   );
@@ -98,18 +101,39 @@ async function load(view, offset, tries = 0) {
   foot.append(h("button.small", { onclick: () => load(view, page.next_offset, MOST_TRIES) }, t("reader.more")));
 }
 
-// Which passage is in sight, and a way to the next one.
-function passages(places) {
-  let at = 0;
+// Which passage is in sight, and a way to the next one; or the places of what is typed here.
+function finderOf(body, passages) {
   const told = h("span.muted", { role: "status" });
-  const tell = () => (told.textContent = t("reader.passage", { at: at + 1, of: places.length }));
-  const next = () => {
-    at = (at + 1) % places.length;
-    places[at].scrollIntoView({ block: "center" });
-    tell();
+  const next = h("button.small", { onclick: () => go(at + 1) }, t("reader.next"));
+  const box = h("input", { type: "search", "aria-label": t("reader.find"), placeholder: t("reader.find") });
+  let [places, at] = [passages, 0];
+  const update = () => {
+    const [now, of] = [number(places.length && at + 1), number(places.length)];
+    told.textContent = places.length || box.value ? t("reader.passage", { at: now, of }) : "";
+    next.hidden = places.length < 2;
   };
-  tell();
-  return h("span.line", told, places.length > 1 && h("button.small", { onclick: next }, t("reader.next")));
+  const go = to => {
+    at = places.length && to % places.length;
+    const place = places[at];
+    (place?.startContainer?.parentElement ?? place)?.scrollIntoView({ block: "center" });
+    update();
+  };
+  box.addEventListener("input", () => {
+    const found = placesOf(body, box.value, letter => letter.toLowerCase()[0]).map(rangeOf);
+    places = box.value ? found : passages;
+    CSS.highlights?.set("found", new Highlight(...found));
+    go(0);
+  });
+  box.addEventListener("keydown", event => event.key === "Enter" && go(at + 1));
+  return { element: h("span.line", told, next, box), update };
+}
+
+function rangeOf(letters) {
+  const range = new Range();
+  range.setStart(...letters[0]);
+  const [node, at] = letters.at(-1);
+  range.setEnd(node, at + 1);
+  return range;
 }
 
 function sectionIn(body, { url }) {
@@ -133,23 +157,29 @@ function anchorOf(words) {
     .replace(/^-|-$/g, "");
 }
 
-// Quote and page may differ in white space and in marks, so both are compared without. The words
-// may lie in several elements: each gets its own mark. Gives the first of them.
-function mark(body, quote) {
-  const wanted = bare(quote);
-  if (!wanted) return null;
-  const letters = []; // [text node, place in it] of each letter that counts
+// Quote and page may differ in white space and in marks, so both are compared without. Gives
+// [text node, place in it] of each letter, for each place where the words stand.
+function placesOf(body, words, fold = letter => letter) {
+  const wanted = bare(words).map(fold).join("");
+  if (!wanted) return [];
+  const letters = [];
   const walk = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     for (let i = 0; i < node.data.length; i++) if (!NOISE.test(node.data[i])) letters.push([node, i]);
   }
-  const at = letters
-    .map(([node, i]) => node.data[i])
-    .join("")
-    .indexOf(wanted);
-  if (at < 0) return null;
+  const text = letters.map(([node, i]) => fold(node.data[i])).join("");
+  const found = [];
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length))
+    found.push(letters.slice(at, at + wanted.length));
+  return found;
+}
+
+// The words may lie in several elements: each gets its own mark. Gives the first of them.
+function mark(body, quote) {
+  const [letters] = placesOf(body, quote);
+  if (!letters) return null;
   const ends = new Map(); // text node -> [start, end] of what is quoted in it
-  for (const [node, i] of letters.slice(at, at + wanted.length)) {
+  for (const [node, i] of letters) {
     ends.set(node, [ends.get(node)?.[0] ?? i, i + 1]);
   }
   const marks = [...ends].map(([node, [start, end]]) => {
@@ -162,6 +192,4 @@ function mark(body, quote) {
 
 const NOISE = /[\s*_`#>|·-]/; // also what stands between the cells of a passage
 
-function bare(text) {
-  return [...text].filter(c => !NOISE.test(c)).join("");
-}
+const bare = text => text.split("").filter(c => !NOISE.test(c));

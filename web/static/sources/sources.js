@@ -392,17 +392,18 @@ function listed(turn) {
 function item(source, open) {
   const marks = judged(source.marks);
   const told = shortLines(marks);
+  const cited = source.n && source.state === "cited";
+  const state = cited && !told.length && h("span.state", stateOf(source));
   const body = [
     h("span.source-host", placeAndDate(source)),
     h("span.source-title", { dir: "auto" }, source.title || source.url),
-    h("span.source-end", h("span.told", told.length ? told : h("span.state", stateOf(source))), trailOf(source)),
+    h("span.source-end", h("span.told", told, state), trailOf(source)),
     source.lost ? h("span.muted", { dir: "auto" }, t("check.why", { why: source.lost })) : null,
   ];
   const title = isWeb(source.url) ? source.url : null;
   const link = wayTo(source, [...marks, ...(source.marks ?? [])], open, { class: "source-link", title }, body);
-  const cited = source.n && source.state === "cited";
   const look = cited ? `number chip ${marks[0]?.verdict ?? ""}` : "number";
-  const number = h("span", { class: look }, marks.length > 0 && icon(marks[0].verdict), cited ? String(source.n) : "·");
+  const number = h("span", { class: look }, marks.length > 0 && icon(marks[0].verdict), cited && String(source.n));
   return h("li.source", { "data-n": source.n }, number, link);
 }
 

@@ -14,7 +14,6 @@ import logging
 import pkgutil
 import re
 from base64 import b64decode
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -48,8 +47,6 @@ from searchloop.analysis.told import one_of
 
 _log = logging.getLogger(__name__)
 SECRET = 8  # characters; a shorter key may be part of ordinary words
-_SESSIONS = 256
-_HIDDEN = ("thinking_refused", "history_refused")  # parts of earlier answers are refused
 _AS_TEXT = Notice(
     "history_as_text",
     "The provider refused hidden parts of earlier answers; this session goes on without them.",
@@ -139,10 +136,10 @@ class HttpProvider:
         self._codec = codec
         self._transport = transport
         self._finish = finish
-        self._refused: OrderedDict[str, None] = OrderedDict()
+        self._refused: set[str | None] = set()  # sessions whose history goes as text and calls
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        if request.session_id in self._refused:
+        if request.session_id and request.session_id in self._refused:
             request = replace(request, replay="neutral")
         body = self._codec.encode(request)
         waits = Delays()
@@ -155,9 +152,10 @@ class HttpProvider:
                         yield event
                 return
             except ProviderError as error:
-                if error.code in _HIDDEN and request.replay == "whole" and not shown:
+                if error.code == "history_refused" and request.replay == "whole" and not shown:
                     yield _AS_TEXT
-                    request = self._without_hidden(request)
+                    self._refused.add(request.session_id)
+                    request = replace(request, replay="neutral")
                     body = self._codec.encode(request)
                     continue
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
@@ -165,14 +163,6 @@ class HttpProvider:
                     explained = with_delay(self._codec.explain(error))
                     raise without_secrets(explained, self._codec.headers()) from error
                 await asyncio.sleep(wait)
-
-    def _without_hidden(self, request: Request) -> Request:
-        """Remembers that the history of this session goes as text and calls."""
-        if request.session_id:
-            self._refused[request.session_id] = None
-            if len(self._refused) > _SESSIONS:
-                self._refused.popitem(last=False)
-        return replace(request, replay="neutral")
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
         """Yields `Finished` last, when the connection is free: callers read no further."""
@@ -252,14 +242,14 @@ def _modules(folders: tuple[str, ...]) -> tuple[str, ...]:
 def _refused(name: str, module: Any) -> str:
     if name in _own():
         return f"There is another provider named {name}."
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name):
-        return "A provider's name has small letters, digits and hyphens."
-    if not callable(getattr(module, "create", None)):
-        return "Its module has no function create(env, transport)."
-    declared = getattr(module, "SETTINGS", None)
-    if not isinstance(declared, tuple) or not all(isinstance(s, Setting) for s in declared):
-        return "Its module has no SETTINGS, a tuple of Setting."
-    return ""
+    declared, create = getattr(module, "SETTINGS", None), getattr(module, "create", None)
+    listed = isinstance(declared, tuple) and all(isinstance(s, Setting) for s in declared)
+    if listed and callable(create) and re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name):
+        return ""
+    return (
+        "A provider is a module with create(env, transport) and SETTINGS, a tuple of Setting; its "
+        "name has small letters, digits and hyphens."
+    )
 
 
 def _module(name: str) -> Any:

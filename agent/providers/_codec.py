@@ -50,18 +50,15 @@ _MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # Signed thinking of earlier answers.
-_THINKING = re.compile(
+_HISTORY = re.compile(
     r"bound to a different conversation|blocks in the latest assistant message"
     r"|invalid [`'\"]?(?:signature|data)[`'\"]? in [`'\"]?(?:redacted_)?thinking"
     r"|content\.\d+\.(?:(?:redacted_)?thinking\.)?(?:signature|data)\b|signature verification"
     r"|expected [`'\"]?thinking|thinking[`'\"]? blocks?\b.{0,60}(?:different|expired|decrypt)"
-    r"|thought[\s_-]*signature|continuation[\s_-]*token",
-    re.IGNORECASE,
-)
-# What else stands for earlier answers: the server cannot decrypt, find or match it. What someone
-# wrote into a message is not meant.
-_HISTORY = re.compile(
-    r"encrypted[ _](?:content|index)|without its required|item (?:with id )?\S{1,80} not found"
+    r"|thought[\s_-]*signature|continuation[\s_-]*token"
+    # What else stands for them: the server cannot decrypt, find or match it. What someone wrote
+    # into a message is not meant.
+    r"|encrypted[ _](?:content|index)|without its required|item (?:with id )?\S{1,80} not found"
     r"|items are not persisted|duplicate item|no tool (?:output|call) found|an id that begins with"
     r"|(?:decrypt|verify|parse).{0,40}\breasoning|\breasoning (?:item|content)\b.{0,60}"
     r"(?:decrypt|expired|signature|mismatch|corrupt|not found)"
@@ -126,9 +123,6 @@ class CodecBase:
             return refusal.error("unauthorized", key=sent, setting=self.key_setting)
         if status == 429 or codes & _RATE:
             return refusal.error("rate_limited")
-        if thinking := _THINKING.search(told):  # a signature that is missing can be replaced
-            missing = "signature" in thinking[0].lower() and "missing" in text.lower()
-            return refusal.error("history_refused" if missing else "thinking_refused")
         if _HISTORY.search(told):
             return refusal.error("history_refused")
         if status == 413 or TOO_LONG.search(told):

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from searchloop.agent.calls.schema import is_strict
-from searchloop.agent.types import Message, Request
+from searchloop.agent.types import Message, Request, ToolSpec
 
 # The names that most APIs share. A provider's `options` maps ours to those of its API.
 SAMPLING = {"temperature": "temperature", "top_p": "top_p"}
@@ -23,6 +23,12 @@ def filled(**members: Any) -> dict[str, Any]:
 def sampling(request: Request, names: Mapping[str, str]) -> dict[str, Any]:
     """Returns the options of a request under the names of an API."""
     return {names[key]: value for key, value in request.options.items() if key in names}
+
+
+def function_of(tool: ToolSpec) -> dict[str, Any]:
+    """Describes a function as most APIs take it."""
+    name = function_name(tool.name)
+    return {"name": name, "description": tool.description, "parameters": tool.parameters}
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,14 +41,6 @@ _FILES = re.compile(
     r"|content.{0,20}(?:must|should|expected).{0,20}(?:string|text)",
     re.IGNORECASE | re.DOTALL,
 )
-# How APIs write the options of `agent.calls.instructions`.
-_OPTIONS: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_p": "top_?p",
-    "seed": r"\bseed\b",
-    "stop": r"\bstop(?:_?sequences)?\b",
-    "effort": "effort|thinking_?level",
-}
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 # "Please try again in 1.2s.", "Please retry after 12 seconds."
@@ -110,7 +102,7 @@ def sentence(text: str) -> str:
 def blamed(error: ProviderError, body: bytes, request: Request) -> ProviderError:
     """Returns the error for what a refused request brings and `body` may blame.
 
-    That is files, an option, or the provider's own search. Servers word this in their own ways; a
+    That is files, or the provider's own search. Servers word this in their own ways; a
     wrong guess costs one try without it.
     """
     text = body.decode("utf-8", "replace")
@@ -119,8 +111,6 @@ def blamed(error: ProviderError, body: bytes, request: Request) -> ProviderError
     make, code, what = ProviderError, "", ""
     if asked and any(m.attachments for m in request.messages) and _FILES.search(text):
         code, what = "files_refused", "send the question without the files"
-    elif refused and (named := [o for o in request.options if re.search(_OPTIONS[o], text, re.I)]):
-        code, what = "option_refused", f"leave out the option {named[0]}"
     elif refused and request.native_search and _TOOL.search(text) and not _CHOSEN.search(text):
         make, code, what = NativeSearchRejected, "native_search_rejected", "choose local search"
     remedy = f"Choose another model, or {what}."

@@ -58,10 +58,9 @@ def certificates() -> ssl.SSLContext:
             context = ssl.create_default_context(cafile=file)
         except OSError as error:  # ssl.SSLError is one
             why = "no certificate in it" if isinstance(error, ssl.SSLError) else error.strerror
-            raise _unusable("SSL_CERT_FILE", file, str(why)) from error
+            what = f"SSL_CERT_FILE names {file[:200]!r}, which cannot be used ({str(why).lower()})."
+            raise ConfigError("bad_certificates", what, "Correct it, or unset it.") from error
     elif folders:
-        if not any(map(os.path.isdir, folders.split(os.pathsep))):
-            raise _unusable("SSL_CERT_DIR", folders, "no such folder")
         context = ssl.create_default_context(capath=folders)
     else:  # those of the system, wherever it keeps them
         import truststore
@@ -69,8 +68,3 @@ def certificates() -> ssl.SSLContext:
         context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _unusable(name: str, value: str, why: str) -> ConfigError:
-    what = f"{name} names {value[:200]!r}, which cannot be used ({why.lower()})."
-    return ConfigError("bad_certificates", what, f"Correct {name}, or unset it.")

@@ -22,6 +22,7 @@ from searchloop.agent.providers._wire import (
     dump,
     filled,
     function_name,
+    function_of,
     hashed_id,
     json_schema,
     remembered,
@@ -31,7 +32,7 @@ from searchloop.agent.providers._wire import (
     stray_text,
 )
 from searchloop.agent.transport.exchange import MISREAD
-from searchloop.agent.types import Message, Request, ToolSpec
+from searchloop.agent.types import Message, Request
 from searchloop.agent.types.attachments import Attachment
 
 VERSION = "1"
@@ -49,7 +50,10 @@ def encode_request(
     `search` are the server's own search tools. `strict` enforces the schemas of functions that
     allow it. `head` and `tail` are the provider's own members before and behind the conversation.
     """
-    functions = (_function(t, strict and is_strict(t.parameters)) for t in request.tools)
+    functions = (
+        {"type": "function", **function_of(t), "strict": strict and is_strict(t.parameters)}
+        for t in request.tools
+    )
     tools = [*search, *functions]
     same = {"model": request.model, "store": False, "stream": True, **head}
     first = filled(**same, instructions=request.system, tools=tools)
@@ -236,9 +240,3 @@ def _text_format(request: Request) -> dict[str, Any]:
     if request.schema is None or request.schema.get("type") != "object":
         return {}
     return {"format": {"type": "json_schema", **json_schema(request.schema)}}
-
-
-def _function(tool: ToolSpec, strict: bool) -> dict[str, Any]:
-    """Describes a function; `strict` has the server enforce its schema."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", **function, "strict": strict}

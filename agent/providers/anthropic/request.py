@@ -21,6 +21,7 @@ from searchloop.agent.providers._wire import (
     dump,
     filled,
     function_name,
+    function_of,
     hashed_id,
     remembered,
     steps,
@@ -74,12 +75,9 @@ MODELS = ModelTable(__file__, ClaudeModel)
 
 def function_tool(tool: ToolSpec) -> dict[str, Any]:
     """Describes a function. Its schema is not enforced: that would refuse many that are fine."""
-    return {
-        "name": function_name(tool.name),
-        "description": tool.description,
-        "input_schema": {k: v for k, v in tool.parameters.items() if k not in _NOT_ON_TOP}
-        | {"type": "object"},
-    }
+    function = function_of(tool)
+    schema = {k: v for k, v in function.pop("parameters").items() if k not in _NOT_ON_TOP}
+    return {**function, "input_schema": schema | {"type": "object"}}
 
 
 def server_tools(search: NativeSearch, model: ClaudeModel, official: bool) -> list[dict[str, Any]]:

@@ -23,32 +23,20 @@ from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import Finished, ProviderData, Request, StopReason, StreamEvent, Usage
 
 # The model stumbled; asking again usually helps.
-STUMBLED: Mapping[str, str] = {
-    "MALFORMED_FUNCTION_CALL": "wrote a function call that cannot be read",
-    "MALFORMED_RESPONSE": "wrote an answer that cannot be read",
-    "UNEXPECTED_TOOL_CALL": "called a tool that it does not have",
-    "TOO_MANY_TOOL_CALLS": "kept calling its own tools and gave no answer",
-    "OTHER": "stopped for a reason that it does not name",
-}
-# The provider withholds the answer, or refuses to read the question.
-WITHHELD: Mapping[str, str] = {
-    "SAFETY": "its safety filter",
-    "RECITATION": "its filter for text that repeats a source word by word",
-    "LANGUAGE": "a language that it does not support",
-    "BLOCKLIST": "a forbidden word",
-    "PROHIBITED_CONTENT": "its filter for prohibited content",
-    "SPII": "its filter for personal data",
-}
+STUMBLED = frozenset(
+    {"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"}
+    | {"TOO_MANY_TOOL_CALLS", "OTHER"}
+)
+# The provider withholds the answer.
+_WITHHELD = frozenset(
+    {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
+)
 
 
 def refusal(server: str, reason: str, words: Any, *, question: bool) -> str:
     """Returns the text that the user reads instead of an answer."""
-    cause = WITHHELD.get(reason, "one of its filters")
-    text = (
-        f"{server} did not answer: the question was stopped by {cause} ({reason})."
-        if question
-        else f"{server} stopped this answer because of {cause} ({reason})."
-    )
+    stopped = "the question" if question else "this answer"
+    text = f"One of the filters of {server} stopped {stopped} ({reason})."
     return f"{text} It says: {words.strip()}" if isinstance(words, str) and words.strip() else text
 
 
@@ -148,12 +136,12 @@ class GeminiDecoder(DecoderBase[AnswerParts]):
         if reason is None:
             raise incomplete(server)
         if reason in STUMBLED:
-            text = f"The model of {server} {STUMBLED[reason]} ({reason})."
+            text = f"The model of {server} gave no answer that can be used ({reason})."
             remedy = "Try again, or choose another model."
             raise ProviderError("model_stumbled", text, remedy, retryable=True)
         if reason == "MISSING_THOUGHT_SIGNATURE":
             raise Refusal(server).error("history_refused")
-        if reason in WITHHELD:
+        if reason in _WITHHELD:
             yield from self._refuse(reason, question=False)
             return
         if reason not in _STOPS:

@@ -10,7 +10,7 @@ https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,7 +37,6 @@ class Installed:
     """An installed model. `remote_host` is set when it runs in the cloud."""
 
     name: str
-    digest: str = ""
     size: str = ""
     remote_host: str = ""
     trained: int | None = None
@@ -96,8 +95,7 @@ class ModelCatalog:
 
     def loaded(self, model: str) -> Loaded | None:
         """Returns its size and window in memory at the last look, None if it was not loaded."""
-        by_name = self._loaded.get(full_name(model))
-        return by_name or self._loaded.get(f"@{self.digest(model)}")
+        return self._loaded.get(full_name(model))
 
     async def look_loaded(self) -> None:
         """Asks which models are loaded now, and with which windows."""
@@ -113,10 +111,6 @@ class ModelCatalog:
         if found is None or found.remote_host or names_cloud(model):
             return False
         return (found.trained or _SMALL) >= _SMALL
-
-    def digest(self, model: str) -> str:
-        """Returns the digest of the installed version, empty for an unknown model."""
-        return found.digest if (found := self.find(model)) else ""
 
     async def send(self, path: str, read: Callable[[Any], T], **more: Any) -> T:
         """See `fetched`."""
@@ -148,7 +142,6 @@ def read_tags(body: Any) -> Iterable[Installed]:
         if isinstance(name, str):
             yield Installed(
                 name=name,
-                digest=str(member(entry, "digest") or ""),
                 size=str(member(details, "parameter_size") or ""),
                 remote_host=str(member(entry, "remote_host") or ""),
                 trained=count(details, "context_length") or None,
@@ -166,23 +159,17 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
 
 
 def read_loaded(body: Any) -> dict[str, Loaded]:
-    """Reads the loaded models in the answer of `/api/ps`, by full name and by `@digest`.
-
-    Of names that share their weights the server lists one. A size may be 0.
-    """
-    listed, found = member(body, "models"), {}
-    for entry in listed if isinstance(listed, list) else []:
-        if isinstance(entry, Mapping):
-            loaded = Loaded(
-                size=number(entry, "size"),
-                gpu=number(entry, "size_vram"),
-                window=count(entry, "context_length") or None,
-                until=_epoch(entry.get("expires_at")),
-            )
-            found[full_name(str(entry.get("model") or entry.get("name")))] = loaded
-            if digest := entry.get("digest"):
-                found[f"@{digest}"] = loaded
-    return found
+    """Reads the loaded models in the answer of `/api/ps`, by full name. A size may be 0."""
+    listed = member(body, "models")
+    return {
+        full_name(text_in(entry, "model") or text_in(entry, "name")): Loaded(
+            size=number(entry, "size"),
+            gpu=number(entry, "size_vram"),
+            window=count(entry, "context_length") or None,
+            until=_epoch(member(entry, "expires_at")),
+        )
+        for entry in (listed if isinstance(listed, list) else [])
+    }
 
 
 def read_cloud(body: Any) -> bool | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers._wire import SAMPLING, body, dump, filled, sampling
+from searchloop.agent.providers._wire import SAMPLING, body, dump, filled, function_of, sampling
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
@@ -49,7 +49,7 @@ def encode_request(request: Request, config: Config, tools: bytes) -> bytes:
 
 def encode_tools(tools: Sequence[ToolSpec]) -> bytes:
     """Encodes the tools; the server drops fields of schemas that it does not know."""
-    listed = [{"type": "function", "function": _function(tool)} for tool in tools]
+    listed = [{"type": "function", "function": function_of(tool)} for tool in tools]
     return dump(listed) if listed else b""
 
 
@@ -71,10 +71,6 @@ def encode_messages(messages: Sequence[Message], model: str) -> list[bytes]:
 def _own_thinking(message: Message, model: str) -> bool:
     made = message.provider_data
     return bool(message.thinking and made and made.provider == PROVIDER and made.model == model)
-
-
-def _function(tool: ToolSpec) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 def _message(message: Message, thinking: bool) -> dict[str, Any]:

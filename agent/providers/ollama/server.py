@@ -20,7 +20,6 @@ from searchloop.agent.providers._wire import error_in, member, text_in
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.exchange import NdjsonSplitter, document_of
-from searchloop.agent.transport.refusals import sentence
 from searchloop.agent.transport.transport import Transport
 
 _PART = r"[A-Za-z0-9_][\w.-]{0,79}"
@@ -93,8 +92,4 @@ def refusal(
         what = f"Ollama's library has no model {model!r}."
         remedy = "See https://ollama.com/library for the names, for example qwen3:8b."
         return ProviderError("unknown_model", what, remedy, status=status)
-    error = codec.refused(details, status)
-    if error.code in ("server_error", "bad_request"):
-        error.message = f"Ollama could not get {model}: {sentence(said) or 'no reason given.'}"
-        error.remedy = "Check the connection and the disk of that machine, then try again."
-    return error
+    return codec.refused(details, status)

@@ -28,7 +28,7 @@ from searchloop.agent.providers._wire import (
     body,
     dump,
     filled,
-    function_name,
+    function_of,
     json_schema,
     sampling,
 )
@@ -53,7 +53,6 @@ from searchloop.agent.types import (
     Notice,
     Request,
     StreamEvent,
-    ToolSpec,
 )
 
 __all__ = ["SETTINGS", "OpenAIChat", "create"]
@@ -227,7 +226,9 @@ class ChatCodec(CodecBase):
         head: dict[str, Any] = {"model": request.model, "stream": True}
         if dialect.counts:
             head["stream_options"] = {"include_usage": True}
-        tools = [_function(tool) for tool in request.tools]
+        tools: list[dict[str, Any]] = [
+            {"type": "function", "function": function_of(tool)} for tool in request.tools
+        ]
         if request.native_search is not None and not dialect.always:
             tools.append(_search_tool(dialect.search, request.native_search))
         messages = encode_messages(request, self._server.host, dialect)
@@ -251,8 +252,6 @@ class ChatCodec(CodecBase):
         error, text = super().classify(details, refusal), details.get("message") or ""
         if error.code in ("quota", "unauthorized", "rate_limited"):
             return error
-        if "stream_options" in f"{details.get('param')} {text}":
-            return refusal.error("usage_refused")
         if taught_by(text):
             return refusal.error("bad_request")  # and the next request is in that dialect
         if _TOOLS.search(text):
@@ -286,12 +285,3 @@ def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:
         user_location=place,
     )
     return {"type": kind, "parameters": options}
-
-
-def _function(tool: ToolSpec) -> dict[str, Any]:
-    function = {
-        "name": function_name(tool.name),
-        "description": tool.description,
-        "parameters": tool.parameters,
-    }
-    return {"type": "function", "function": function}

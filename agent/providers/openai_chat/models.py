@@ -78,27 +78,22 @@ class Dialects:
 
     def __init__(self, host: str) -> None:
         self._host = host.lower()
-        self._known: dict[str, Dialect] = {}
         self._taught: dict[str, set[str]] = {}
 
     def of(self, model: str) -> Dialect:
         """Returns the dialect of a model."""
-        known = self._known.get(model)
-        if known is None:
-            taught = self._taught.get(model, ())
-            traits: dict[str, Any] = {}
-            for name, entry in _entries().items():
-                if name in taught or self._fits(entry, model.lower()):
-                    traits |= {k: v for k, v in entry.items() if k in _TRAITS}
-            traits["efforts"] = tuple(traits.get("efforts", ()))
-            known = self._known[model] = Dialect(**traits)
-        return known
+        taught = self._taught.get(model, ())
+        traits: dict[str, Any] = {}
+        for name, entry in _entries().items():
+            if name in taught or self._fits(entry, model.lower()):
+                traits |= {k: v for k, v in entry.items() if k in _TRAITS}
+        traits["efforts"] = tuple(traits.get("efforts", ()))
+        return Dialect(**traits)
 
     def learn(self, model: str, words: str) -> bool:
         """Learns from the words of a refusal. Returns True if another try may succeed."""
         before = self.of(model)
         self._taught.setdefault(model, set()).update(taught_by(words))
-        self._known.pop(model, None)
         return self.of(model) != before
 
     def _fits(self, entry: Mapping[str, Any], model: str) -> bool:

@@ -59,25 +59,8 @@ def read_usage(usage: Any) -> Usage:
     )
 
 
-# llama.cpp reports its speed: https://github.com/ggml-org/llama.cpp/blob/master/tools/server
-_TIMES = {
-    "prompt_ms": "prompt_ms",
-    "predicted_ms": "eval_ms",
-    "predicted_per_second": "tokens_per_second",
-}
-
-
-def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns milliseconds, and tokens a second."""
-    return {
-        ours: round(float(times[theirs]), 3)
-        for theirs, ours in _TIMES.items()
-        if type(times.get(theirs)) in (int, float) and times[theirs] > 0
-    }
-
-
 _REASONING = ("reasoning_content", "reasoning")
-_NOTED = frozenset({"usage", "search_results", "citations", "timings"})
+_NOTED = frozenset({"usage", "search_results", "citations"})
 # What makers of servers call an end that is none; any other word is a stop.
 _CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "repetition_truncation")
 _WITHHELD = (
@@ -116,7 +99,6 @@ class ChatAnswer(ShownAnswer):
         self._size = 0
         self._marks = dialect.marks
         self._listed: list[str] = []  # the pages that marks name, by number
-        self._times: dict[str, Any] = {}
         self._calls = StreamedCalls()
         self._refused = False
         self._annotations: list[Mapping[str, Any]] = []
@@ -183,8 +165,6 @@ class ChatAnswer(ShownAnswer):
         """Notes counts and pages consulted; later values replace earlier ones."""
         if chunk.get("usage"):
             self._usage = read_usage(chunk["usage"])
-        if isinstance(chunk.get("timings"), dict):
-            self._times |= read_times(chunk["timings"])
         results = chunk.get("search_results")
         if isinstance(results, list):
             self._consulted = [
@@ -201,7 +181,7 @@ class ChatAnswer(ShownAnswer):
         """Returns the whole answer. Drops the calls of one that was cut or filtered."""
         stop = _STOPS.get(self.reason, "refusal" if self._refused else "stop")
         calls, raw = ((), []) if stop != "stop" else self._calls.build()
-        details = dict(self._times)
+        details = {}
         if stop == "stop" and not calls and self._printed.written.calls:
             details["calls"] = "text"
             written = Calls()

@@ -324,8 +324,9 @@ def history(vendor: Vendor, session: str | None = None) -> Request:
     return vendor.request(USER, answer, result, later, USER, session_id=session)
 
 
-HIDDEN = ("thinking_refused", "history_refused")  # parts of earlier answers are refused
-OF_HISTORY = [(BY_NAME[r["of"]], r["body"]) for r in REFUSALS if r["means"]["code"] in HIDDEN]
+OF_HISTORY = [
+    (BY_NAME[r["of"]], r["body"]) for r in REFUSALS if r["means"]["code"] == "history_refused"
+]
 
 
 @each_row("vendor, body", OF_HISTORY)

@@ -47,7 +47,7 @@ MADE = {
     "agent/providers/ollama/window.py": ("prompt_cut",),
     "agent/providers/ollama/steps.py": ("calls_envelope",),
     "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
-    "agent/transport/refusals.py": ("files_refused", "option_refused"),
+    "agent/transport/refusals.py": ("files_refused",),
     "agent/log/sqlite/file.py": (
         *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
         *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),

@@ -26,7 +26,7 @@ from searchloop.agent.types import (
 )
 from tests.agent.providers.vendors import asked, using
 from tests.fake_ollama import FakeOllama, Model, say
-from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.fakes import FakeServer, Reply, json_reply
 from tests.ports import closed_address
 from tests.tables import each_row
 
@@ -383,27 +383,3 @@ def test_check_says_what_is_missing(env: dict[str, str], code: str) -> None:
 def test_a_wrong_setting_is_said_in_the_picker() -> None:
     """The provider still loads; its one entry says which setting to mend."""
     assert "OLLAMA_CONTEXT_LENGTH" in missing(models("", OLLAMA_CONTEXT_LENGTH="many"))[0]
-
-
-# --- a whole run ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [0, None, "6 GB", 6_000_000_000])
-def test_names_that_share_weights_are_loaded_together(size: Any) -> None:
-    """The server lists one of them, and may not know its size; both are in memory."""
-    digest = "sha256:aa"
-    tags = [{"name": name, "model": name, "digest": digest} for name in ("a:1b", "b:latest")]
-    running = {"name": "a:1b", "model": "a:1b", "digest": digest, "size": size}
-    answers = {
-        "/api/tags": {"models": [*tags, {"name": "c:1b", "digest": "sha256:bb"}]},
-        "/api/ps": {"models": [{**running, "context_length": 8192}]},
-    }
-
-    def answer(received: Received) -> Reply:
-        known = answers.get(received.path)
-        return json_reply(known) if known else json_reply({"error": "not found"}, 404)
-
-    with FakeServer(answer) as server:
-        listed = {m.id: m.loaded for m in models(server)}
-    there = Loaded(size if isinstance(size, int) else 0, window=8192)
-    assert listed == {"ollama:a:1b": there, "ollama:b:latest": there, "ollama:c:1b": None}

@@ -90,13 +90,6 @@ def test_the_official_server_prints_no_calls() -> None:
     assert (last.message.content, last.message.tool_calls) == (text, ())
 
 
-def test_a_server_tells_how_fast_it_was() -> None:
-    """llama.cpp's timings are the numbers of the message."""
-    times = {"prompt_ms": 120.5, "predicted_ms": 800, "predicted_per_second": 31.25, "cache_n": 9}
-    message = end(decode("At 07:40.", timings=times)).message
-    assert message.details == {"prompt_ms": 120.5, "eval_ms": 800.0, "tokens_per_second": 31.25}
-
-
 # --- windows ----------------------------------------------------------------------------------
 
 LLAMA = (

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -42,7 +42,7 @@ def backup(where: Path | str, target: Path) -> int:
         raise ConfigError("file_exists", f"{target} exists.", "Name a file that does not.")
     with beside(target) as half:
         with closing(open_store(where)) as ours, closing(open_store(half)) as copy:
-            done = sum(_copied(ours, copy, row) for row in _sessions(ours))
+            done = len([_copied(ours, copy, row) for row in _sessions(ours)])
             copy_projects(ours, copy)
             copy_programs(ours, copy)
         check_closed(half)
@@ -82,22 +82,16 @@ def restore(where: Path | str, source: Path | None) -> Restored:
             return Restored(done, kept, saved, gaps + more, aside)
 
 
-class _UpToDamage:
-    """Ends the work in here at the first damage of the store, without an error."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: object, trace: object) -> bool:
-        return isinstance(error, StoreError) and error.code == "damaged"
-
-
 def _damaged(where: Path | str) -> bool:
     """Returns True for a damaged store. Raises StoreError for any other trouble."""
-    with _UpToDamage(), closing(open_store(where)) as db:
-        if db.trouble is not None:
-            raise db.trouble
-        return bool(db.check()) or any(w.endswith(_DAMAGED) for w in _all_wrong(db))
-    return True
+    try:
+        with closing(open_store(where)) as db:
+            trouble = db.trouble
+    except StoreError as error:
+        trouble = error
+    if trouble is not None and trouble.code != "damaged":
+        raise trouble
+    return trouble is not None or any(_DAMAGED in line for line in check(where))
 
 
 def _legible(aside: Path, ours: Database, better: Container[str]) -> tuple[int, int, int]:
@@ -156,33 +150,32 @@ def _copies(
     known = {row[0] for row in _sessions(target)}
     wanted = [row for row in _sessions(source) if isinstance(row[0], str)]
     fresh = [row for row in wanted if row[0] not in known]
-    broken = [row for row in fresh if _has_gaps(source, row)]
-    done = [row for row in fresh if row not in broken or row[0] not in better]
-    for row in done:
-        _copied(source, target, row, gaps=row in broken)
-    gaps = sum(row in broken for row in done)
-    return len(done), len(wanted) - len(fresh), gaps
+    whole = [_copied(source, target, row, better) for row in fresh]
+    return len(fresh) - whole.count(None), len(wanted) - len(fresh), whole.count(False)
 
 
-def _has_gaps(db: Database, session: Sequence[Any]) -> bool:
-    with _UpToDamage():
-        return any(_wrong(db, session, None))
-    return True
-
-
-def _read(db: Database, session: str) -> Iterator[Sequence[Any]]:
-    """Yields the events of a session that can be read, up to a damaged page."""
-    with _UpToDamage():
+def _legible_events(db: Database, session: str) -> tuple[list[Sequence[Any]], bool]:
+    """Returns the events of a session that can be read, up to a damaged page, and if it is all."""
+    kept, whole = list[Sequence[Any]](), True
+    try:
         for event in _events(db, session):
             if data_in(session, *event) is not None and 0 < event[0] < _MOST:
-                yield event
+                kept.append(event)
+            else:
+                whole = False
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
+        whole = False
+    return kept, whole
 
 
 def check(where: Path | str) -> list[str]:
     """Returns the faults of a log, a line each; empty if it is whole. Raises StoreError."""
     try:
         with closing(open_store(where)) as db:
-            return db.check() or list(_all_wrong(db))
+            wrong = [f"the store{_DAMAGED}: {line}" for line in db.check()]
+            return wrong or list(_all_wrong(db))
     except StoreError as error:
         if error.code != "damaged":
             raise
@@ -226,24 +219,27 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
 
 
 def _copied(
-    source: Database, target: Database, session: Sequence[Any], *, gaps: bool = False
-) -> int:
-    """Copies a session; with `gaps` the events that can be read, and its runs as ended."""
-    every: Iterable[Any] = _events(source, session[0])
-    given, session = session, _usable(session)
-    if gaps or session[9:11] != given[9:11]:
-        kept = list(_read(source, session[0]))
-        every = [*kept, *_endings(session, kept)]
-        questions = sum(event[1] == "user_message" for event in kept)
-        last = max([session[10], *(event[0] for event in every)])
-        session = (*session[:9], questions, last, *session[11:])
+    source: Database, target: Database, given: Sequence[Any], better: Container[str] = ()
+) -> bool | None:
+    """Copies what can be read of a session, its runs as ended; returns whether it was whole.
+
+    None: it is not copied, as it is not whole, and somebody has it `better`.
+    """
+    session = _usable(given)
+    kept, whole = _legible_events(source, session[0])
+    last = max([session[10], *(event[0] for event in kept[-1:])])
+    questions = sum(event[1] == "user_message" for event in kept)
+    whole = whole and given[9:11] == (questions, last)
+    if not whole and session[0] in better:
+        return None
+    kept += _endings(session, kept, last)
+    last = max([last, *(event[0] for event in kept[-1:])])
     with target.transaction() as db:
-        db.execute(_INTO, session)
-        for event in every:
-            if event[0] <= session[10]:
-                db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (session[0], *event))
+        db.execute(_INTO, (*session[:9], questions, last, *session[11:]))
+        for event in kept:
+            db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (session[0], *event))
         AttachmentStore(source).copy(session[0], db)
-    return 1
+    return whole
 
 
 def _usable(session: Sequence[Any]) -> tuple[Any, ...]:
@@ -263,13 +259,13 @@ def _usable(session: Sequence[Any]) -> tuple[Any, ...]:
 
 _LOST = {
     "code": "damaged",
-    "message": "The end of this answer was in a part of the store that cannot be read.",
+    "message": "The end of this answer was not in the store when it was copied.",
     "remedy": "Send the question again.",
 }
 
 
-def _endings(session: Sequence[Any], events: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yields a `run_finished` for each run without one: no process can resume a run with gaps."""
+def _endings(session: Sequence[Any], events: Sequence[Any], last: int) -> list[tuple[Any, ...]]:
+    """Makes a `run_finished` for each run without one: no process resumes a run of a copy."""
     begun: dict[str, Any] = {}
     for _, kind, text, *_ in events:
         if kind == "run_started":
@@ -277,12 +273,14 @@ def _endings(session: Sequence[Any], events: Sequence[Any]) -> Iterator[tuple[An
             begun[str(data.get("run_id"))] = data.get("model")
         elif kind == "run_finished":
             begun.pop(str(json.loads(text).get("run_id")), None)
-    for number, (run, model) in enumerate(begun.items(), 1):
+    made = []
+    for number, (run, model) in enumerate(begun.items(), last + 1):
         end: dict[str, Any] = {"run_id": run, "reason": "incomplete", "answer": ""}
         end |= {"citations": [], "sources": []}
         end |= {"session_id": session[0], "search_path": session[5], "model": model}
         end |= {"usage": Usage().as_dict(), "error": _LOST}
-        yield events[-1][0] + number, "run_finished", json.dumps(end), events[-1][3], None
+        made.append((number, "run_finished", json.dumps(end), events[-1][3], None))
+    return made
 
 
 def _sessions(db: Database) -> list[Any]:

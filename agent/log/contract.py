@@ -143,13 +143,10 @@ class Database(Protocol):
     def at_once(self) -> AbstractContextManager[None]:
         """In here this thread does not wait for a lock: it gets the error `locked` instead."""
 
-    def tell(self, news: Mapping[str, Any]) -> None:
-        """Sends news to the `listen` of other processes, if the store has a channel for that."""
+    def listen(self, heard: Heard) -> None:
+        """Calls `heard` on a thread with news of other processes, if the store has them.
 
-    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
-        """Calls `heard` on a thread with news of other processes while they are `wanted`.
-
-        Empty news say that some may be lost. Callers repeat the call when they want news again.
+        Empty news say that some may be lost.
         """
 
     def leave_nothing(self) -> None:

@@ -14,7 +14,6 @@ import math
 import os
 import secrets
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from searchloop.agent.errors import Conflict, busy
-from searchloop.agent.log.contract import Database, Heard, Observer
+from searchloop.agent.log.contract import Database, Observer
 from searchloop.agent.log.events import Event, event_of
 from searchloop.agent.text import to_json
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 BEAT = 0.9  # plus the time of a write: a power cut loses less than a second of an answer
 LEASE = 4.0
-_STOP = '{"kind":"cancel"}'
 _MINE = "session IN (SELECT id FROM sessions WHERE owner = ?)"
 _COLUMNS = "session, run_id, owner, fence, takeovers, turn"
 
@@ -94,33 +92,20 @@ class Leases:
             return None if done is None else self._lease(done)
 
     def beat(self, owner: str) -> dict[str, int]:
-        """Renews the leases of `owner`, durably; returns those it has, as session -> fence."""
+        """Renews the leases of `owner`, durably; returns those it has, as session -> fence.
+
+        A run that somebody wants stopped is not among them.
+        """
+        query = f"UPDATE runs SET beat = {self._db.clock} WHERE owner = ? RETURNING session, fence"
         with self._db.transaction(durable=True) as db:
-            rows = db.execute(
-                f"UPDATE runs SET beat = {self._db.clock} WHERE owner = ? RETURNING session, fence",
-                (owner,),
-            ).fetchall()
-        return dict(rows)
+            rows = db.execute(f"{query}, stop", (owner,)).fetchall()
+        return {session: fence for session, fence, stop in rows if not stop}
 
     def release(self, lease: Lease) -> bool:
         """Ends the lease; False when it was no longer ours."""
+        query = "DELETE FROM runs WHERE session = ? AND fence = ?"
         with self._db.transaction() as db:
-            done = db.execute(
-                "DELETE FROM runs WHERE session = ? AND fence = ?", (lease.session, lease.fence)
-            )
-            if done.rowcount:
-                db.execute("DELETE FROM signals WHERE session = ?", (lease.session,))
-        return bool(done.rowcount)
-
-    def hand_over(self, lease: Lease) -> None:
-        """Gives up the lease of an unfinished run: the first process that asks gets it."""
-        with self._db.transaction() as db:
-            db.execute(
-                "UPDATE runs SET beat = 0, owner = '', takeovers = takeovers - 1 "
-                "WHERE session = ? AND fence = ?",
-                (lease.session, lease.fence),
-            )
-        self._db.tell({"orphan": lease.session})
+            return bool(db.execute(query, (lease.session, lease.fence)).rowcount)
 
     def held(self, session_id: str | None = None) -> list[Lease]:
         """Returns the leases of all runs, or that of one session."""
@@ -134,25 +119,9 @@ class Leases:
 
     def ask_to_stop(self, session_id: str) -> bool:
         """Asks the holder of the session's run to stop it; False when there is no run."""
+        query = f"UPDATE runs SET stop = 1 WHERE session = ? AND {_MINE}"
         with self._db.transaction() as db:
-            done = db.execute(
-                "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs "
-                f"WHERE session = ? AND {_MINE}",
-                (secrets.token_hex(8), _STOP, time.time(), session_id, self._person),
-            )
-        if done.rowcount:
-            self._db.tell({"signal": session_id})
-        return bool(done.rowcount)
-
-    def asked_to_stop(self, owner: str) -> list[str]:
-        """Removes the requests to `owner`; returns the sessions whose runs they want stopped."""
-        mine = "session IN (SELECT session FROM runs WHERE owner = ?)"
-        with self._db.reading() as db:
-            if not db.execute(f"SELECT 1 FROM signals WHERE {mine} LIMIT 1", (owner,)).fetchone():
-                return []
-        with self._db.transaction() as db:
-            query = f"DELETE FROM signals WHERE {mine} RETURNING session"
-            return [row[0] for row in db.execute(query, (owner,)).fetchall()]
+            return bool(db.execute(query, (session_id, self._person)).rowcount)
 
     def _lease(self, row: Sequence[Any], silent: float = 0.0) -> Lease:
         # A beat in the future is from before a restart of this machine.
@@ -195,8 +164,6 @@ def holder() -> str:
 
 def gone(lease: Lease) -> bool:
     """Returns True when the holder is certainly dead; seen from elsewhere, its beat decides."""
-    if not lease.owner:  # handed over
-        return True
     where, pid, _ = lease.owner.rsplit("/", 2)
     if where != machine() or os.name != "posix":
         return False
@@ -282,11 +249,8 @@ class Followers(dict[str, set[Follower]]):
         """Receives news of another process: events, or a session to read from the store."""
         given, last = news.get("events") or [], news.get("last", 0)
         first = last - len(given) + 1
-        if given:
-            events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
-            self.push(str(news.get("session")), events)
-        elif not news or "session" in news:  # some may be lost; or too long for a notification
-            self.push(news.get("session"), None)
+        events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
+        self.push(news.get("session"), events or None)  # too long for a notification; all, if lost
 
 
 class SharedStore:
@@ -295,11 +259,4 @@ class SharedStore:
     def __init__(self, db: Database, observer: Observer) -> None:
         self.db, self.observer = db, observer
         self.followers = Followers()
-        self.hearing: list[Heard] = []
         self.search: ChatSearch | None = None
-
-    def heard(self, news: Mapping[str, Any]) -> None:
-        """Hears news of other processes."""
-        for heard in tuple(self.hearing):
-            heard(news)
-        self.followers.receive(news)

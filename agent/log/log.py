@@ -23,7 +23,6 @@ from searchloop.agent.log.contract import (
     AttachmentStore,
     Batch,
     Database,
-    Heard,
     Observer,
     Pending,
     ProgramStore,
@@ -67,7 +66,7 @@ _CHOOSE = f"UPDATE sessions SET settings = ?, {' = ?, '.join(CHOSEN_BY)} = ? WHE
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
 _KNOWN = 10_000  # sessions of a person that are remembered
 # Seconds without news after which a follower reads the store, and one that notifies.
-_POLL, _POLL_NOTIFIED = 2.0, 20.0
+_POLL, _POLL_NOTIFIED = 1.0, 5.0
 _PAGE = 500  # events that a follower reads at a time
 UNOBSERVED = Observer()
 
@@ -239,14 +238,12 @@ class EventLog:
             return
         with self._db.transaction(durable=True) as db:
             delete_files(db, session_id)
-            for table in ("events", "deltas", "runs", "signals"):
+            for table in ("events", "deltas", "runs"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             forget(db, session_id)
-            done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+            db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
         self._db.leave_nothing()
         self._followers.push(session_id, None)
-        if done.rowcount:
-            self._db.tell({"session": session_id})
 
     def left_over(self, seconds: float) -> list[str]:
         """Returns temporary sessions that nobody runs or follows, unused for so many seconds.
@@ -382,7 +379,7 @@ class EventLog:
         after, behind = min(after, last), True  # a client may know of more than there is
         follower = self._followers.join(session_id)
         try:
-            self.hear()
+            self._db.listen(self._followers.receive)
             while True:
                 batch = None if behind else follower.take(after)
                 if batch is None:
@@ -401,14 +398,6 @@ class EventLog:
                     behind = last > after
         finally:
             self._followers.leave(session_id, follower)
-
-    def hear(self, heard: Heard | None = None) -> Callable[[], None]:
-        """Listens to other processes; calls `heard` on a thread until the result is called."""
-        hearing = self._shared.hearing
-        if heard is not None:
-            hearing.append(heard)
-        self._db.listen(self._shared.heard, lambda: bool(self._followers))
-        return lambda: hearing.remove(heard) if heard in hearing else None
 
     def close(self) -> None:
         """Closes the store."""

@@ -21,7 +21,7 @@ ALTER TABLE sessions ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
 
 -- Step 3: deltas are temporary and have a table of their own. A run has a lease: `fence` grows with each holder,
 -- `beat` is the time of its last sign of life, `takeovers` counts its changes of holder, `turn` is its question.
--- Signals are requests to the holder of the run.
+-- Signals are requests to the holder of the run, up to step 11.
 CREATE TABLE deltas (
   session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
   at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID;
@@ -92,3 +92,7 @@ CREATE INDEX sessions_project ON sessions(owner, project);
 CREATE TABLE IF NOT EXISTS programs (
   owner TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL UNIQUE, data TEXT NOT NULL,
   PRIMARY KEY (owner, name));
+
+-- Step 11: who wants a run stopped says so in its row; its holder looks at each beat.
+ALTER TABLE runs ADD COLUMN stop INTEGER NOT NULL DEFAULT 0;
+DROP TABLE signals;

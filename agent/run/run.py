@@ -73,7 +73,7 @@ from searchloop.agent.types import Emit, Message, Price, Request, RunReason, Str
 _log = logging.getLogger(__name__)
 
 
-class HandedOver(Exception):
+class Abandoned(Exception):
     """The run is not over: another process goes on with it."""
 
 
@@ -120,7 +120,7 @@ class Run:
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
-        """Answers; appends `run_finished` last. Raises StoreError, HandedOver while `leaving`."""
+        """Answers; appends `run_finished` last. Raises StoreError, Abandoned while `leaving`."""
         question = self.question
         current.set(question.run_id)
         self.asked = len(self.messages)
@@ -144,7 +144,7 @@ class Run:
         except asyncio.CancelledError:
             if self.leaving:
                 await recorder.stop()
-                raise HandedOver from None
+                raise Abandoned from None
             reason = "cancelled"
         except IncompleteError as problem:
             reason, error = "incomplete", problem.as_dict()

@@ -40,7 +40,7 @@ from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import AttachedTo, attach, check_takes
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
-from searchloop.agent.run.run import HandedOver, Means, Question, Run, TranscriptCache
+from searchloop.agent.run.run import Abandoned, Means, Question, Run, TranscriptCache
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.search.switch import (
@@ -312,8 +312,8 @@ class Runner:
             always = self._settings.env.get("SEARCHLOOP_CHECK") == "always"
             if self.afterwards.on and run.clean and always:
                 await self.check(session_id, pressed=False)
-        except HandedOver:
-            await self._leases.hand_over(run.lease)
+        except Abandoned:  # whoever finds its lease silent goes on
+            pass
         except Exception as error:  # the log failed: `recover` resumes the run once it works
             words = error.remedy if isinstance(error, AgentError) else "See the log."
             _log.error("searchloop: the end of an answer may not be saved: %s %s", error, words)
@@ -396,7 +396,7 @@ class Runner:
         return Run(question, lease, self._means, [*before, asked], past)
 
     async def aclose(self, *, hand_over: bool = False) -> None:
-        """Stops all runs. With `hand_over` another process resumes them, else they end."""
+        """Stops all runs. With `hand_over` another process resumes them later, else they end."""
         await self._leases.aclose()
         await self.checks.aclose()
         await self.afterwards.aclose()

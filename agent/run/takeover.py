@@ -41,8 +41,6 @@ class LeaseRenewal:
         self._adopting = False
         self._recovering = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
-        self._chores: set[asyncio.Task[Any]] = set()
-        self._stop_hearing: Callable[[], None] = lambda: None
 
     @classmethod
     def onlooker(cls, log: EventLog) -> LeaseRenewal:
@@ -83,11 +81,6 @@ class LeaseRenewal:
         if self._held.get(lease.session) == lease:
             del self._held[lease.session]
 
-    async def hand_over(self, lease: Lease) -> None:
-        """Hands a run that is not over to another process, at once."""
-        self.forget(lease)
-        await self._log.aside(self._leases.hand_over, lease)
-
     async def recover(self) -> int:
         """Resumes runs whose process is gone, now and from now on. Returns their number now."""
         self._begin()
@@ -117,12 +110,9 @@ class LeaseRenewal:
 
     async def aclose(self) -> None:
         """Stops renewing."""
-        self._stop_hearing()
-        tasks = [*self._chores, *([self._beating] if self._beating else [])]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._beating:
+            self._beating.cancel()
+            await asyncio.wait([self._beating])
 
     def _orphan(self, lease: Lease) -> bool:
         if lease.owner == self._name:
@@ -152,51 +142,25 @@ class LeaseRenewal:
 
     def _begin(self) -> None:
         if self._beating is None:
-            loop = asyncio.get_running_loop()
-
-            def heard(news: Mapping[str, Any]) -> None:
-                with suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(self._react, news)
-
-            self._stop_hearing = self._log.hear(heard)
             self._beating = asyncio.create_task(self._beat(), name="leases")
-
-    def _react(self, news: Mapping[str, Any]) -> None:
-        work: list[Callable[[], Awaitable[Any]]] = []
-        if self._held and (not news or news.get("signal") in self._held):
-            work.append(self._obey)
-        if "orphan" in news and self._adopting:
-            work.append(self._recover)
-        for each in work:
-            task = asyncio.ensure_future(self._quietly(each))
-            self._chores.add(task)
-            task.add_done_callback(self._chores.discard)
-
-    async def _quietly(self, work: Callable[[], Awaitable[Any]]) -> None:
-        try:
-            await work()
-        except AgentError as error:
-            _log.warning("the session store does not answer: %s", error)
-
-    async def _obey(self) -> None:
-        """Stops the runs that other processes want stopped."""
-        for session in await self._log.aside(self._leases.asked_to_stop, self._name):
-            self._stop(session)
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(BEAT)
-            await self._quietly(self._once)
+            try:
+                await self._once()
+            except AgentError as error:
+                _log.warning("the session store does not answer: %s", error)
 
     async def _once(self) -> None:
+        """Renews the leases; stops runs that are no longer ours, or that somebody wants stopped."""
         before = dict(self._held)
         if before:
             ours = await asyncio.to_thread(self._leases.beat, self._name)  # it waits for the disk
             for session, lease in before.items():
                 lost = ours.get(session) != lease.fence
                 if lost and self._held.get(session) is lease:
-                    self._stop(session)  # what it would write is refused
-            await self._obey()
+                    self._stop(session)
         if self._adopting:
             await self._recover()
 

@@ -12,6 +12,7 @@ import pytest
 
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import holder
+from tests.agent.scripted import abandon
 from tests.cli.conftest import Cli
 
 
@@ -24,7 +25,7 @@ def left(tmp_path: Path) -> str:
     lease = log.leases.claim(session, "r", holder())
     log.append(session, [("user_message", {"text": "hi"}), ("run_started", started)])
     log.append(session, [("text_delta", {"text": "Half"})], fence=lease.fence)
-    log.leases.hand_over(lease)
+    abandon(log)
     log.close()
     return session
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from searchloop.agent.log.postgres.pool import (
 from searchloop.agent.log.sqlite.file import newer
 from searchloop.agent.text import column_values
 
-_LISTENING = 5.0  # seconds of silence after which the listener tests its connection
 _MIGRATION_LIMIT = 600.0  # seconds for the migration of a large store
 _PERHAPS = "What was sent may be stored all the same: look before you send it again."
 _LATER = frozenset({"store_down", "store_refused", "store_busy", "store_slow"})
@@ -50,7 +49,6 @@ _UNSAMPLED = {
     "events": {"data": "TEXT"},
     "deltas": {"data": "TEXT"},
     "runs": {"turn": "TEXT"},
-    "signals": {"data": "TEXT"},
     "found_upto": {"title": "TEXT"},
     "found_terms": {"terms": "tsvector"},
     "files": {"data": "BYTEA", "pages": "TEXT"},
@@ -73,9 +71,7 @@ class PostgresDatabase:
         self._steps, self._current = steps, False
         self.trouble: StoreError | None = None
         self.connections = PostgresPool(url, self.where)
-        self._listener = NotificationListener(
-            self.connections.own, self._ring, self._process, _LISTENING
-        )
+        self._listener = NotificationListener(self.connections.own, self._process)
         try:
             self._prepare()
         except StoreError as error:
@@ -166,12 +162,7 @@ class PostgresDatabase:
         """Changes nothing: this store is not `quick`, so its callers use threads."""
         yield
 
-    def tell(self, news: Mapping[str, Any]) -> None:
-        with self.reading() as db:
-            payload = json.dumps({"from": self._process, **news})
-            db.execute("SELECT pg_notify(?, ?)", (CHANNEL, payload))
-
-    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+    def listen(self, heard: Heard) -> None:
         self._listener.begin(heard)
 
     def leave_nothing(self) -> None:
@@ -182,11 +173,6 @@ class PostgresDatabase:
         with self.reading() as db:
             db.execute("SELECT 1").fetchone()
         return []
-
-    def _ring(self) -> None:
-        """Sends an empty notification, to see whether the listener gets it."""
-        with self.connections.taken(1.0) as db:
-            db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
     def close(self) -> None:
         self._listener.end()

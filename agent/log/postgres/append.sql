@@ -19,8 +19,6 @@ cleared AS (
   DELETE FROM deltas USING here WHERE clears AND session = id),
 released AS (
   DELETE FROM runs USING here WHERE ends AND session = id),
-heard AS (
-  DELETE FROM signals USING here WHERE ends AND session = here.id),
 stored AS (
   INSERT INTO events SELECT id, seq, type, data, at, (sum + seq) %% %(modulus)s FROM given
   WHERE type <> ALL (%(deltas)s::text[])),

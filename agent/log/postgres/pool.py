@@ -71,6 +71,7 @@ _FULL = re.compile(r"too many (clients|connections)|connection slots")
 _NOT_YET = re.compile(r"starting up|shutting down|recovery mode|not accepting")
 
 CHANNEL = "searchloop"
+_LOOK = 0.5  # seconds after which the listener sees that it is to end
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors say what it would say
 
 
@@ -221,17 +222,10 @@ class NotificationListener:
     """Listens on a thread and on a connection of its own, on a new one when that breaks."""
 
     def __init__(
-        self,
-        connected: Callable[[], AbstractContextManager[TimedConnection]],
-        ring: Callable[[], None],
-        process: str,
-        patience: float,
+        self, connected: Callable[[], AbstractContextManager[TimedConnection]], process: str
     ) -> None:
-        """Ignores news of `process`; `ring` tests a connection silent for `patience` seconds."""
-        self._connected = connected
-        self._ring = ring
-        self._process = process
-        self._patience = patience
+        """Ignores what `process` itself has changed."""
+        self._connected, self._process = connected, process
         self._starting = threading.Lock()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -251,31 +245,20 @@ class NotificationListener:
                 with self._connected() as db:
                     db.execute(f"LISTEN {CHANNEL}".encode())
                     heard({})
-                    rung = False
                     while not self._closed.is_set():
-                        notes = list(db.notifies(timeout=self._patience, stop_after=1))
-                        for note in notes:
+                        for note in db.notifies(timeout=_LOOK, stop_after=1):
                             self._pass_on(note.payload, heard)
-                        if not notes:
-                            if rung:
-                                break
-                            self._ring()
-                        rung = not notes
             except (psycopg.Error, StoreError):
-                self._closed.wait(0.5)
+                self._closed.wait(_LOOK)
 
     def _pass_on(self, payload: str, heard: Heard) -> None:
-        try:
+        with suppress(ValueError, AttributeError):  # of another program on the same channel
             news = json.loads(payload)
-        except ValueError:  # of another program on the same channel
-            return
-        if isinstance(news, dict) and news.get("from") != self._process:
-            heard(news)
+            if news.get("from") != self._process:
+                heard(news)
 
     def end(self) -> None:
-        """Ends the thread; a notification wakes it if the server is there."""
+        """Ends the thread."""
         self._closed.set()
         if self._thread is not None:
-            with suppress(StoreError):
-                self._ring()
-            self._thread.join(self._patience + 1)
+            self._thread.join()

@@ -12,10 +12,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Batch, Heard, Steps
@@ -60,7 +59,6 @@ class SqliteDatabase:
         except StoreError as error:
             self._read_only = read_only(path, len(steps), error)
             self._write, self.trouble = connect(self._read_only, uri=True), error
-        self._watch = ChangePoller(self._changes)
 
     def _writer(self) -> sqlite3.Connection:
         db = open_database(self._path, self._steps)
@@ -172,21 +170,8 @@ class SqliteDatabase:
         finally:
             del self._own.patience
 
-    def tell(self, news: Mapping[str, Any]) -> None:
-        """Does nothing: other processes poll."""
-
-    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
-        self._watch.begin(heard, wanted)
-
-    def _changes(self) -> int | None:
-        """Returns a number that changes when another process commits; None while it is in use."""
-        if self.trouble is not None or not self._lock.acquire(timeout=_PAUSE):
-            return None
-        try:
-            with sqlite_errors(self.where):
-                return int(self._write.execute("PRAGMA data_version").fetchone()[0])
-        finally:
-            self._lock.release()
+    def listen(self, heard: Heard) -> None:
+        """Does nothing: followers look at the store each second."""
 
     def leave_nothing(self) -> None:
         """Merges the index of words, writes a small file anew, as pages that were split keep
@@ -211,7 +196,6 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Closes the connections; a reader in use closes when it is given back."""
-        self._watch.end()
         while self._idle:
             self._idle.pop().close()
         with self._lock:
@@ -235,9 +219,6 @@ class MemoryDatabase(SqliteDatabase):
     def reading(self) -> Iterator[sqlite3.Connection]:
         with self._noticing(), self._lock:
             yield self._write
-
-    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
-        """Does nothing: no other program writes."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -263,8 +244,7 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
     if batch.clears:
         db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
     if batch.ends:
-        for table in ("runs", "signals"):
-            db.execute(f"DELETE FROM {table} WHERE session = ?", (batch.session,))
+        db.execute("DELETE FROM runs WHERE session = ?", (batch.session,))
     for place, kind, text in batch.lasting:
         row = (batch.session, last - len(batch.rows) + place, kind, text, batch.at)
         if kind in DELTAS:
@@ -272,47 +252,3 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
         else:
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
     return last
-
-
-_POLL = 0.05  # seconds between two looks; one takes a tenth of a millisecond
-
-
-class ChangePoller:
-    """Polls on a thread for commits of other processes, while there are followers."""
-
-    def __init__(self, changes: Callable[[], int | None]) -> None:
-        self._changes = changes
-        self._starting = threading.Lock()
-        self._awake = threading.Event()
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, heard: Heard, wanted: Callable[[], bool]) -> None:
-        """Starts polling, for as long as news are wanted; a second call resumes it."""
-        with self._starting:
-            if self._thread is None and not self._over.is_set():
-                self._thread = threading.Thread(
-                    target=self._poll, args=(heard, wanted), name="store watch", daemon=True
-                )
-                self._thread.start()
-        self._awake.set()
-
-    def _poll(self, heard: Heard, wanted: Callable[[], bool]) -> None:
-        seen: int | None = None
-        while not self._over.wait(_POLL):
-            if not wanted():
-                self._awake.wait()
-                self._awake.clear()
-            with suppress(StoreError):  # its users get it too; news come once it works again
-                now = self._changes()
-                if now is not None and now != seen:
-                    heard({})  # nobody knows what is new: who follows looks
-                    seen = now
-
-    def end(self) -> None:
-        """Ends the thread."""
-        with self._starting:
-            self._over.set()
-            self._awake.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +14,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.log.leases import Follower
 from searchloop.agent.types import Message, Usage
-from tests.waiting import eventually, until
+from tests.waiting import eventually
 
 END = ("notice", {"code": "end"})
 SAID = (
@@ -129,32 +126,6 @@ async def test_a_number_from_the_future_is_no_trap(log: EventLog, session: str) 
     await joined(log, session)
     log.append(session, [END])
     assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
-
-
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-async def test_a_file_is_watched_only_while_somebody_follows(
-    log: EventLog, other: EventLog, session: str
-) -> None:
-    """What another process wrote is noticed long before the next poll; our own is not news, and
-    without a follower nobody looks.
-    """
-    heard: list[Mapping[str, Any]] = []
-    log.hear(heard.append)
-    other.append(session, [("notice", {})])
-    async with aclosing(log.follow(session)) as batches:
-        await anext(batches)
-        await asyncio.to_thread(until, lambda: {} in heard)
-        known = len(heard)
-        other.append(session, [("notice", {})])
-        await asyncio.to_thread(until, lambda: len(heard) > known)
-        assert len(await anext(batches)) == 1
-        before = len(heard)
-        for _ in range(5):
-            log.append(session, [("notice", {})])
-        assert len(heard) == before
-        other.append(session, [END])
-        await asyncio.to_thread(until, lambda: len(heard) > before)
-    assert not log._followers
 
 
 async def test_deleting_ends_its_followers(log: EventLog, session: str) -> None:

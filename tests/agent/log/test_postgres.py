@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,10 +14,9 @@ from searchloop.agent.errors import StoreError, UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
 from searchloop.agent.log.events import Event
-from searchloop.agent.log.postgres.pool import CHANNEL, NotificationListener
 from tests.crash.working import Working, check_once
 from tests.postgres import Postgres
-from tests.waiting import eventually, until
+from tests.waiting import eventually
 from tests.wire import Wire
 
 pytestmark = pytest.mark.integration
@@ -45,34 +43,6 @@ def test_an_answer_that_is_lost(postgres: Postgres) -> None:
         assert wire.lost.is_set()
         assert "look before you send it again" in caught.value.remedy
         assert [event.seq for event in log.append(session, [NOTICE])] == [3]
-
-
-def test_a_listener_notices_that_nothing_comes_through(postgres: Postgres) -> None:
-    """A connection that is dead and does not say so: it listens on another, and lost news are told
-    as such.
-    """
-    import psycopg
-
-    heard: list[Any] = []
-
-    def tell(text: str = "") -> None:
-        with psycopg.connect(url, autocommit=True) as db:
-            db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
-
-    url = postgres.url()
-    with Wire(postgres.port, APPEND) as wire:
-        there = through(wire, url)
-        notices = NotificationListener(
-            lambda: psycopg.connect(there, autocommit=True), tell, "us", 0.3
-        )
-        notices.begin(heard.append)
-        until(lambda: {} in heard)
-        wire.hush()
-        heard.clear()
-        until(lambda: {} in heard)
-        tell('{"session": "s"}')
-        until(lambda: {"session": "s"} in heard)
-        notices.end()
 
 
 async def breaks(home: Path, url: str, wire: Wire, arm: Callable[[], None]) -> bool:

@@ -139,7 +139,7 @@ def test_connections_that_were_ended_are_not_used(postgres: Postgres) -> None:
     with closing(EventLog(url)) as log, closing(EventLog(url)) as other:
         session = log.create_session(model="m").id
         heard: list[Any] = []
-        log.hear(heard.append)
+        log._db.listen(heard.append)
         until(lambda: heard)
         with links(log).taken(), links(log).taken():  # so that there are two
             pass

@@ -6,7 +6,6 @@ A process never takes a lease for an orphan that it is itself just taking or giv
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import platform
 import resource
@@ -14,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -239,27 +238,5 @@ async def test_the_end_of_a_run_gives_its_lease_back(store: Path | str) -> None:
     with pytest.raises(ConfigError, match="list"):
         make_plan(log, session)
     assert log.leases.claim(session, "two", "us").run_id == "two"
-    assert log.leases.asked_to_stop("us") == []
-    log.close()
-
-
-class Told(EventLog):
-    """A log whose news a test tells."""
-
-    def hear(self, heard: Callable[[Mapping[str, Any]], None] | None = None) -> Callable[[], None]:
-        """See EventLog."""
-        self.tell = heard
-        return lambda: None
-
-
-async def test_news_in_the_moment_of_closing_begin_nothing(tmp_path: Path) -> None:
-    """Nobody is warned of work that was made and never awaited."""
-    log = Told(tmp_path / "s.sqlite3")
-    keeper = LeaseRenewal.onlooker(log)
-    await keeper.recover()
-    assert log.tell
-    log.tell({"orphan": "s"})
-    await asyncio.sleep(0)
-    await keeper.aclose()
-    gc.collect()
+    assert log.leases.beat("us").keys() == {session}
     log.close()

@@ -36,6 +36,7 @@ from tests.agent.scripted import (
     House,
     Scripted,
     SearchApp,
+    abandon,
     call,
     calls,
     found,
@@ -287,6 +288,7 @@ async def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: 
             await dead
             hold.reached.clear()
         await house.runner.aclose(hand_over=True)
+        abandon(house.log)
     async with open_house(tmp_path, model) as house:
         house.session = session
         assert await house.runner.recover() == 1

@@ -1,4 +1,4 @@
-"""Followers of a session: what is stored, then what comes, without a gap and without a double."""
+"""Followers of a session on each store: what is there, then what comes, without gap or double."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@
 Learned from a part of WCXB's development split alone (see `bench.extraction`; `extraction_labels`
 tells which blocks are right). One logistic regression weighs the names of a page (classes, address)
 to tell its sort, one those around a block (tags, classes, first words). Boosted trees weigh what a
-block looks like, and others how it fits into what the first ones took. Each of these sees only what
-models made of a page that were not fitted on its host. Takes some ten minutes and 4 GB. It needs
-packages that the project itself does not:
+block looks like; they see only what models made of a page that were not fitted on its host. Takes
+some ten minutes and 4 GB. It needs packages that the project itself does not:
 
     python -m venv fit && fit/bin/pip install numpy scipy scikit-learn lightgbm selectolax
 """
@@ -29,7 +28,7 @@ from bench.extraction_labels import right_blocks
 from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import Layout, layout, roles, written
 from searchloop.search_backend.readers._html.bounds import parsed
-from searchloop.search_backend.readers._html.choose import GENRES, About, context, page_names
+from searchloop.search_backend.readers._html.choose import GENRES, About, page_names
 from searchloop.search_backend.readers._html.features import (
     columns,
     same_ways,
@@ -42,7 +41,7 @@ from searchloop.search_backend.text.clean import decode
 LEAST_HOSTS = 8
 LEAST_WEIGHT = 0.03
 PARTS = 4
-FIRST_TREES, SECOND_TREES = 48, 72
+TREES = 48
 # What a block of an article must reach of the page's expected F1, and what another one must.
 CUT = (0.68, 0.45)
 FOREST = {
@@ -106,7 +105,7 @@ def block_names(page: Layout) -> list[Counter[str]]:
 
 
 class Fit:
-    """The four models; numpy and the rest are loaded here and nowhere else."""
+    """The three models; numpy and the rest are loaded here and nowhere else."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
         self._np: Any = import_module("numpy")
@@ -135,23 +134,8 @@ class Fit:
                 + roles(one.page, wrappers(one.page))
             )
         )
-        odds = self._np.zeros(len(rows))
-        for part in range(PARTS):
-            other = self._parts != part
-            odds[~other] = self._forest(rows, other, FIRST_TREES).predict(rows[~other])
-        first = self._forest(rows, self._parts >= 0, FIRST_TREES)
-        more = self._rows(
-            lambda one, at: context(
-                one.page,
-                odds[self._ends[at] : self._ends[at + 1]].tolist(),
-                same_ways(one.page.boxes),
-                range(len(one.page.blocks)),
-            )
-        )
-        rows = self._np.concatenate([rows, more], axis=1)
-        second = self._forest(rows, self._parts >= 0, SECOND_TREES)
-        trees = {"first": _trees(first), "second": _trees(second)}
-        return {"bias": bias, "cut": CUT, "names": names, "genres": genres, **trees}
+        trees = _trees(self._forest(rows))
+        return {"bias": bias, "cut": CUT, "names": names, "genres": genres, "forest": trees}
 
     def _genres(self) -> tuple[dict[str, list[float]], Any]:
         """The weights by which the sort of a page is told, and the odds of each page's sorts."""
@@ -222,10 +206,10 @@ class Fit:
         ]
         return self._np.concatenate(found)
 
-    def _forest(self, rows: Any, used: Any, trees: int) -> Any:
+    def _forest(self, rows: Any) -> Any:
         lightgbm: Any = import_module("lightgbm")
-        data = lightgbm.Dataset(rows[used], self._right[used], weight=self._weights[used])
-        return lightgbm.train(FOREST, data, trees)
+        data = lightgbm.Dataset(rows, self._right, weight=self._weights)
+        return lightgbm.train(FOREST, data, TREES)
 
 
 def _short(weights: Sequence[float]) -> list[float]:

@@ -1,8 +1,7 @@
-"""Choose the blocks of a page that are its main text: a guess by names, then two forests of trees.
+"""Choose the blocks of a page that are its main text: a guess by names, then a forest of trees.
 
-The first forest sees how a block and its neighbours look. The second sees also how a block of which
-the first is unsure fits into what that one took; then the mean of their scores counts. What is main
-text depends on the sort of the page: a list of links is a menu on one and the contents of another.
+The forest sees how a block and its neighbours look. What is main text depends on the sort of the
+page: a list of links is a menu on one and the contents of another.
 
 The numbers lie in `main_text.json`, which `bench/extraction_fit.py` made from the development part
 of a public benchmark; a change of a feature needs a new fit. The trees are compiled to one Python
@@ -19,145 +18,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate
 from operator import mul
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from searchloop.search_backend.readers._html.blocks import COMMENTS, Layout, roles
 from searchloop.search_backend.readers._html.features import (
-    Columns,
-    Floats,
     Weights,
-    around,
     columns,
-    distances,
     name_scores,
-    picked,
     same_ways,
-    within,
     wrappers,
 )
 from searchloop.search_backend.readers._html.parts.complete import once, with_parts
-
-# Shares of the main text that make a box its home.
-MOST, HALF = 0.8, 0.55
-
-
-def context(page: Layout, odds: Floats, ways: Sequence[int], asked: Sequence[int]) -> Columns:
-    """A column a feature, an entry a block of `asked`. `odds` are a first look's, `ways` by box."""
-    weights = [min(block.words, 60) + 1.0 for block in page.blocks]
-    mass = list(map(mul, odds, weights))
-    often = Counter(block.text for block in page.blocks)
-    return [
-        *picked([odds], asked),
-        *_of_boxes(page, mass, weights, ways, asked),
-        *picked(_of_neighbours(odds, mass, weights), asked),
-        *picked(_of_run(odds, mass, weights), asked),
-        *picked(_of_page(odds, [block.words for block in page.blocks]), asked),
-        [float(often[page.blocks[at].text]) for at in asked],
-    ]
-
-
-def best_run(odds: Sequence[float], weights: Sequence[float]) -> tuple[int, int, float]:
-    """(first, last, gain) of the run of blocks in which main text outweighs the rest most."""
-    gain = best = 0.0
-    begun = first = last = 0
-    for at, (odd, weight) in enumerate(zip(odds, weights, strict=True)):
-        gain += (odd - 0.5) * weight
-        if gain <= 0.0:
-            gain, begun = 0.0, at + 1
-        elif gain > best:
-            best, first, last = gain, begun, at
-    return first, last, best
-
-
-def _of_boxes(
-    page: Layout, mass: Floats, weights: Floats, ways: Sequence[int], asked: Sequence[int]
-) -> Columns:
-    boxes = page.boxes
-    own, own_weight = ([0.0] * len(boxes) for _ in range(2))
-    held, held_weight = within(page, mass), within(page, weights)
-    total = held[0]
-    in_most, in_half, out = _homes(page.parents, held)
-    group, group_weight = dict[int, float](), dict[int, float]()
-    for block, part, weight in zip(page.blocks, mass, weights, strict=True):
-        own[block.box] += part
-        own_weight[block.box] += weight
-        way = ways[block.box]
-        group[way] = group.get(way, 0.0) + part
-        group_weight[way] = group_weight.get(way, 0.0) + weight
-    # The last entry of each is for what is beyond the body, at index -1.
-    parents = [*page.parents, -1]
-    levels = [
-        part / weight if weight else 0.0 for part, weight in zip(held, held_weight, strict=True)
-    ]
-    levels.append(-1.0)
-    shares = [*(part / total for part in held), 1.0]
-    found = []
-    for at in [page.blocks[one].box for one in asked]:
-        up, way = parents[at], ways[at]
-        far = parents[up]
-        row = (
-            *(own[at] / own_weight[at], levels[at], levels[up], levels[far]),
-            *(levels[parents[far]], group[way] / group_weight[way], group[way] / total),
-            *(shares[at], shares[up], shares[far], in_most[at], in_half[at], out[at]),
-        )
-        found.append(row)
-    return list(zip(*found, strict=True))
-
-
-def _homes(parents: list[int], held: list[float]) -> tuple[list[float], list[float], list[float]]:
-    """The depth of each box inside the home of most main text, of half of it, and outside that."""
-    most, half = MOST * held[0], HALF * held[0]
-    inside: list[list[float]] = []
-    for least in (most, half):
-        home = max([at for at, part in enumerate(held) if part >= least], default=0)
-        depth = [0.0] * len(held)
-        depth[home] = 1.0
-        for at in range(home + 1, len(held)):
-            if (up := parents[at]) < home:
-                break  # what is inside a box stands right behind it
-            depth[at] = depth[up] + 1.0
-        inside.append(depth)
-    out: list[float] = []
-    for part, up in zip(held, parents, strict=True):
-        out.append(0.0 if part >= half or up < 0 else out[up] + 1.0)
-    return inside[0], inside[1], out
-
-
-def _of_neighbours(odds: Sequence[float], mass: list[float], weights: list[float]) -> Columns:
-    count = len(odds)
-    return [
-        [0.0, *odds[:-1]],
-        [*odds[1:], 0.0],
-        [0.0, 0.0, *odds[:-2]][:count],
-        [*odds[2:], 0.0, 0.0][:count],
-        *(around(mass, weights, reach) for reach in (2, 5, 15)),
-    ]
-
-
-def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> Columns:
-    first, last, gain = best_run(odds, weights)
-    before = [0.0, *accumulate(weights)]
-    whole, total = before.pop(), sum(mass)
-    passed = [0.0, *accumulate(mass[:-1])]
-    return [
-        distances(len(odds), first),
-        distances(len(odds), last),
-        [(at - before[first]) / whole for at in before],
-        [(at - before[last]) / whole for at in before],
-        [part / total for part in passed],
-        [gain / total] * len(odds),
-    ]
-
-
-def _of_page(odds: Sequence[float], words: list[int]) -> Columns:
-    whole = sum(words)
-    hoped = sum(map(mul, odds, words))
-    hope = expected(odds, words)
-    alike = [[value] * len(odds) for value in (hope, hoped, hoped / whole)]
-    return [*alike, [odd - hope / 2 for odd in odds]]
 
 
 def expected(odds: Sequence[float], words: Sequence[int]) -> float:
@@ -221,7 +94,7 @@ LEAST_FOR_ARTICLE = 0.55
 SURE_ARTICLE = 0.8
 LEAST_ARTICLE = 50
 # So many blocks in like places are taken or left together.
-MANY = 100
+MANY = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +107,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The weights of names, in the first guess and for the sort of a page, and the two forests.
+    """The weights of names, in the first guess and for the sort of a page, and the forest.
 
     `cut` holds what a block of an article must reach to be kept, and what one of another page must
     reach: shares of the F1 that the page is expected to have. So none of blocks that are all alike
@@ -244,8 +117,7 @@ class Model:
     names: dict[str, Weights]
     bias: float
     genres: dict[str, tuple[float, ...]]
-    first: Score
-    second: Score
+    forest: Score
     cut: tuple[float, float]
 
 
@@ -257,8 +129,7 @@ def model() -> Model:
         names={name: tuple(weights) for name, weights in data["names"].items()},
         bias=data["bias"],
         genres={name: tuple(weights) for name, weights in data["genres"].items()},
-        first=compiled(data["first"]),
-        second=compiled(data["second"]),
+        forest=compiled(data["forest"]),
         cut=tuple(data["cut"]),
     )
 
@@ -290,8 +161,7 @@ def _expression(tree: Tree, used: set[int]) -> str:
 
 
 def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
-    """The indexes of the blocks that are main text, in order: a look at each, then one at how it
-    fits what was found."""
+    """The indexes of the blocks that are main text, in order."""
     if not page.blocks:
         return []
     by = by or model()
@@ -301,14 +171,7 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
     ways = same_ways(page.boxes)
     parts = roles(page, wrapped)
     found = columns(page, guesses, ways, (about.kind, *sort)) + parts
-    scores = list(map(by.first, *found))
-    # Each look errs where the other does not. Once the first is sure of some text, the second
-    # agrees wherever it is sure.
-    sure = CLEAR if max(scores) >= CLEAR else math.inf
-    if unsure := [at for at, score in enumerate(scores) if -sure < score < sure]:
-        found = picked(found, unsure) + context(page, likelihoods(scores), ways, unsure)
-        for at, score in zip(unsure, map(by.second, *found), strict=True):
-            scores[at] = (scores[at] + score) / 2
+    scores = list(map(by.forest, *found))
     odds = likelihoods(alike(page, scores, ways))
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
@@ -323,7 +186,7 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
 def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:
     """The scores, with one for all blocks of a kind of place that has many: its mean.
 
-    The models know few pages of so many blocks; to them the end of such a page looks like an end.
+    The forest knows few pages of so many blocks; to it the end of such a page looks like an end.
     """
     places = [ways[block.box] for block in page.blocks]
     many = {way for way, count in Counter(places).items() if count >= MANY}

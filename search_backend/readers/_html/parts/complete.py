@@ -58,9 +58,7 @@ def with_parts(
             continue
         up, is_part, asides = block.box, at in inside, list[bool]()
         while up > home and linked[up] <= 0:
-            is_item = (
-                boxes[up].tag == "li" and 2 * taken[boxes[up].parent] > others[boxes[up].parent]
-            )
+            is_item = boxes[up].tag == "li"
             is_note = not NOTES.isdisjoint(boxes[up].names)
             asides += [is_note] * (boxes[up].tag == "aside")
             is_part = is_part or is_item or is_note

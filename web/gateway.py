@@ -47,7 +47,7 @@ _FACES = {
 }
 _STATUS = {"no_response": 404, "unknown_provider": 404, "unknown_model": 404, "no_model": 404}
 _STATUS |= {"search_off": 403, "not_allowed": 403, "program_budget": 429, "stopped": 503}
-_STATUS |= {"not_found": 404, "bad_method": 405, "rate_limited": 429}
+_STATUS |= {"always_searches": 400, "not_found": 404, "bad_method": 405, "rate_limited": 429}
 _NO_USE = ((b"x-should-retry", b"false"),)  # clients ask again after 429
 _KINDS = {
     400: "invalid_request_error",
@@ -141,11 +141,8 @@ async def _run(
     receive: Receive,
     send: Send,
 ) -> None:
-    name, kept = body.get("previous_response_id"), runs.kept(who["program"])
-    if face is _RESPONSES and isinstance(name, str) and name:
-        asked = responses.decode(body, kept.take(name)[0])
-    else:
-        asked = face.decode(body)
+    kept = runs.kept(who["program"])
+    asked = responses.decode(body, kept) if face is _RESPONSES else face.decode(body)
     ready = await runs.ready(replace(asked.wish, **who))
     asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
     encoder = face.encoder(asked)

@@ -30,6 +30,7 @@ _WITHOUT_EFFECT = (
     *("top_logprobs", "modalities", "prompt_cache_retention", "prompt_cache_options"),
     *("min_p", "top_k"),  # of chats that are also used with local servers
 )
+_MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "refusal")
 _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_filter"}
 
 
@@ -42,12 +43,12 @@ def decode(body: Mapping[str, Any]) -> Asked:
         raise bad("logprobs", "they are not given here.", "Leave it out.")
     for message in fields.listed(body.get("messages"), "messages", Mapping):
         _add(read, message)
-    tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
+    tools = tuple(_tool(read, tool) for tool in fields.typed(body, "tools", list, []))
     choice = fields.choice_of(body)
     if fields.kind_of(choice) == "allowed_tools":
         allowed = fields.typed(choice, "allowed_tools", dict, {})
-        names = {_tool(each).name for each in fields.listed(allowed.get("tools"), "tool_choice")}
-        tools = tuple(spec for spec in tools if spec.name in names)
+        names = fields.listed(allowed.get("tools"), "tool_choice")
+        tools = fields.allowed(tools, [_function(each).get("name") or "" for each in names])
         choice = allowed.get("mode") or "auto"
     name = _function(choice).get("name")
     kind = "tool" if fields.kind_of(choice) == "function" else fields.kind_of(choice) or str(choice)
@@ -64,15 +65,17 @@ def decode(body: Mapping[str, Any]) -> Asked:
 
 def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
     role, content = message.get("role"), fields.content_of(message.get("content"), "messages")
+    read.only(message, "messages", *_MESSAGE)
     if role in ("system", "developer"):
-        read.system.append(content.text)
+        read.system.append(read.texts(content, "messages"))
     elif role == "user":
         read.user(content)
     elif role == "assistant":
         calls = [
             _call(call) for call in fields.listed(message.get("tool_calls"), "messages.tool_calls")
         ]
-        read.assistant(content.text, calls)
+        refused = fields.typed(message, "refusal", str, "")
+        read.assistant(read.texts(content, "messages") or refused, calls)
     elif role == "tool":
         read.result(str(message.get("tool_call_id")), content)
     else:
@@ -91,11 +94,11 @@ def _call(call: Any) -> ToolCall:
     return fields.call_of(call.get("id"), function.get("name"), function.get("arguments"))
 
 
-def _tool(tool: Any) -> ToolSpec:
+def _tool(read: fields.Transcript, tool: Any) -> ToolSpec:
     function = _function(tool)
     if not function:
         raise bad("tools", "only functions are known.", "Search with web_search_options.")
-    return fields.spec_of(function.get("name"), function)
+    return read.tool(function.get("name"), function)
 
 
 class ChatEncoder(Encoder):

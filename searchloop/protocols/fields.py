@@ -21,7 +21,7 @@ from searchloop.agent.types import USAGE_FIELDS, Message, NativeSearch, Search, 
 from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
-_UNSEEN = "[A file was here. It cannot be read: files of tool results are not passed on.]"
+_UNSEEN = "[A file was here. It cannot be read: only those of questions are passed on.]"
 _PICTURE = "[A picture was here. It is not sent again.]"
 _SHOWN = 80  # characters of a strange value in an error
 _KEPT = ("error", "search_path", "citations", "sources")
@@ -31,6 +31,7 @@ _TEXTS = ("text", "input_text", "output_text", "summary_text", "refusal")
 EFFORT = {"effort": "effort"}
 FILTERS = ("allowed_domains", "blocked_domains")
 SEARCH_TOOL = "web_search"
+_TOOL = ("type", "name", "description", "parameters", "input_schema")
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 _FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
@@ -126,10 +127,9 @@ def options_of(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
     Raises ConfigError that names the field.
     """
     options = dict[str, Any]()
-    for name, own in names.items():
+    for name in (name for name in names if body.get(name) not in (None, [])):
         try:
-            if body.get(name) is not None:
-                options |= Instructions.of(None, {own: body[name]}, None).options
+            options |= Instructions.of(None, {names[name]: body[name]}, None).options
         except ConfigError as error:
             raise bad(name, error.message, error.remedy) from None
     return options
@@ -141,6 +141,7 @@ class Content:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.files: list[NewFile] = []
+        self.lost: list[str] = []  # fields without an effect
 
     @property
     def text(self) -> str:
@@ -198,6 +199,11 @@ def content_of(given: Any, field: str) -> Content:
             content.file(file.get("file_data"), file.get("filename"), f"{field}.file_data")
         elif kind in ("image", "document") and isinstance(part.get("source"), Mapping):
             _from_source(content, part["source"], part.get("title") or kind, field)
+            content.lost += [
+                f"document.{name}" for name in ("citations", "context") if part.get(name)
+            ]
+        elif kind == "compaction" and isinstance(part.get("content"), str):
+            content.texts.append(part["content"])
         elif kind != "tool_reference":
             raise bad(field, f"a part of type {kind[:40]!r} cannot be read here.")
     return content
@@ -226,7 +232,7 @@ class Transcript:
         for name in given - {*met, *without_effect}:
             raise bad(name[:_SHOWN], "this field is not known here.", f"Leave out {name[:_SHOWN]}.")
         self.body = body
-        self.ignored = [name for name in without_effect if body.get(name)]
+        self.ignored = [n for n in without_effect if body.get(n) or body.get(n) is False]
         self.messages: list[Message] = []
         self.system: list[str] = []
         self.files: tuple[NewFile, ...] = ()
@@ -273,17 +279,37 @@ class Transcript:
             raise bad("tools", f"two of them are called {twice}.", "Give each a name of its own.")
         more["files"] = self.files
         wish = Wish(model, tuple(self.messages), system, *wanted, **more)
-        return Asked(wish, typed(self.body, "stream", bool, False), self.body, tuple(self.ignored))
+        ignored = tuple(dict.fromkeys(self.ignored))
+        return Asked(wish, typed(self.body, "stream", bool, False), self.body, ignored)
 
     def remember(self, messages: Sequence[Message]) -> None:
         """Takes messages of before, whose calls may get their results now."""
         self._names |= {call.id: call.name for each in messages for call in each.tool_calls}
+
+    def tool(self, name: Any, tool: Mapping[str, Any]) -> ToolSpec:
+        """Returns a client's tool; one without a schema takes a text. Raises ConfigError."""
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]{1,128}", name):
+            raise bad("tools", f"{str(name)[:_SHOWN]!r} is no name of a tool.")
+        self.only(tool, "tools", *_TOOL)
+        given = tool.get("parameters") or tool.get("input_schema")
+        schema = given or (_FREE if kind_of(tool) == "custom" else _NOTHING)
+        if not isinstance(schema, Mapping):
+            raise bad("tools", f"the schema of {name} is no object.")
+        return ToolSpec(name, str(tool.get("description") or ""), schema)
+
+    def texts(self, given: Content, where: str, between: str = "\n") -> str:
+        """Returns the text of what is no question. Its files go, and model and client are told."""
+        if given.files:
+            self.ignored.append(f"{where}.files")
+            given.texts.append(_UNSEEN)
+        return between.join(filter(None, given.texts))
 
     def user(self, content: Content) -> None:
         """Adds a question, or more to the one before."""
         self._drop_files()
         self.messages.append(Message("user", content.text))
         self.files = tuple(content.files)
+        self.ignored += content.lost
 
     def assistant(self, text: str, calls: Sequence[ToolCall] = ()) -> None:
         """Adds an answer; its calls join those of an answer just before."""
@@ -301,10 +327,7 @@ class Transcript:
     def result(self, call: str, given: Content, *, is_error: bool = False) -> None:
         """Adds the result of a call, without its files. Raises ConfigError where none waits."""
         self._drop_files()
-        text = given.text
-        if given.files:
-            self.ignored.append("tool results.files")
-            text = f"{text}\n{_UNSEEN}".strip()
+        text = self.texts(given, "tool results")
         if call not in self._names:
             raise bad("tool results", f"no call {call[:_SHOWN]!r} waits for this result.")
         name = self._names.pop(call)
@@ -327,17 +350,6 @@ def call_of(id: Any, name: Any, arguments: Any) -> ToolCall:
     return ToolCall(id, name, given, problem)
 
 
-def spec_of(name: Any, tool: Mapping[str, Any]) -> ToolSpec:
-    """Returns a client's tool; one without a schema takes a text. Raises ConfigError."""
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]{1,128}", name):
-        raise bad("tools", f"{str(name)[:_SHOWN]!r} is no name of a tool.")
-    given = tool.get("parameters") or tool.get("input_schema")
-    schema = given or (_FREE if kind_of(tool) == "custom" else _NOTHING)
-    if not isinstance(schema, Mapping):
-        raise bad("tools", f"the schema of {name} is no object.")
-    return ToolSpec(name, str(tool.get("description") or ""), schema)
-
-
 def schema_of(form: Any, named: Any, field: str) -> Mapping[str, Any] | None:
     """Returns the schema of an answer's form, which `named` holds; None for plain text."""
     kind = form.get("type") if isinstance(form, Mapping) else form
@@ -345,11 +357,18 @@ def schema_of(form: Any, named: Any, field: str) -> Mapping[str, Any] | None:
         return None
     schema = {"type": "object"} if kind == "json_object" else None
     if kind == "json_schema" and isinstance(named, Mapping):
-        schema = named.get("schema") if named is form else named.get("schema") or {}
+        schema = named.get("schema")
     if not isinstance(schema, Mapping):
         what = f"there is no form {str(kind)[:40]!r}."
         raise bad(field, "its schema is no object." if kind == "json_schema" else what)
     return schema
+
+
+def allowed(tools: tuple[ToolSpec, ...], names: Sequence[Any]) -> tuple[ToolSpec, ...]:
+    """Returns the tools that a choice allows. Raises ConfigError for one that is not there."""
+    if lost := next((name for name in names if name not in {s.name for s in tools}), None):
+        raise bad("tool_choice", f"there is no tool {str(lost)[:_SHOWN]!r}.")
+    return tuple(spec for spec in tools if spec.name in names)
 
 
 def chosen(

@@ -40,10 +40,16 @@ class Kept:
     def take(self, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
         """Returns messages and answer. Raises ConfigError for one that is not there."""
         if name not in self._known:
-            what = f"There is no response {name[:80]!r} here."
-            remedy = "Answers are kept in memory, and not with store=false. Send the whole input."
-            raise ConfigError("no_response", what, remedy)
+            raise _missing("response", name)
         return self._known[name][:2]
+
+    def item(self, name: str) -> dict[str, Any]:
+        """Returns a part of an answer. Raises ConfigError for one that is not there."""
+        for _, answer, _ in self._known.values():
+            for item in answer.get("output", ()):
+                if item["id"] == name:
+                    return dict(item)
+        raise _missing("item", name)
 
     def forget(self, name: str) -> None:
         """Removes one. Raises ConfigError for one that is not there."""
@@ -66,6 +72,11 @@ class Kept:
                 tools = {call.name for call in message.tool_calls}
                 steps = self._known.get(_name(_question(messages[:index]), message, tools))
             yield from steps[0] if steps else (message,)
+
+
+def _missing(what: str, name: str) -> ConfigError:
+    remedy = "Answers are kept in memory, and not with store=false. Send the whole input."
+    return ConfigError("no_response", f"There is no {what} {name[:80]!r} here.", remedy)
 
 
 def _question(messages: Sequence[Message]) -> str:

@@ -30,6 +30,8 @@ _WITHOUT_EFFECT = (
 )
 _SEARCH = "web_search_20"  # the type of the search tool begins so, its date follows
 _SITES = ("type", "name", "max_uses", "user_location", *fields.FILTERS)
+# Parts of an answer that are not sent again: thoughts, and searches, which are kept.
+_OURS = ("thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result")
 _QUOTED = 150  # characters of a cited passage
 _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
@@ -37,7 +39,7 @@ _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
     read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
-    if system := fields.content_of(body.get("system"), "system").text:
+    if system := read.texts(fields.content_of(body.get("system"), "system"), "system"):
         read.system.append(system)
     for message in fields.listed(body.get("messages"), "messages", Mapping):
         _add(read, message)
@@ -45,11 +47,11 @@ def decode(body: Mapping[str, Any]) -> Asked:
         raise bad("messages", "at least one message is needed.", "Send a question.")
     tools, search, sites = _tools(read, fields.typed(body, "tools", list, []))
     choice = fields.typed(body, "tool_choice", dict, {}) or {"type": "auto"}
+    read.only(choice, "tool_choice", "type", "name")
     kind = {"any": "required"}.get(fields.kind_of(choice), fields.kind_of(choice))
     tools, search = fields.chosen(kind, choice.get("name"), tools, search, read.system)
     more = read.part(body, "output_config", "format", "effort")
-    given = {name: value for name, value in body.items() if value != []}
-    options = fields.options_of(given, _OPTIONS) | fields.options_of(more, fields.EFFORT)
+    options = fields.options_of(body, _OPTIONS) | fields.options_of(more, fields.EFFORT)
     form = more.get("format") or fields.typed(body, "output_format", dict, {})
     schema = fields.schema_of(form, form, "output_config.format" if more else "output_format")
     return read.asked(tools, search, sites, options, schema, effort="output_config.effort")
@@ -59,7 +61,7 @@ def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
     role, given = message.get("role"), message.get("content")
     parts = fields.parts_of(given, "messages")
     if role == "system":
-        read.system.append(fields.content_of(parts, "messages").text)
+        read.system.append(read.texts(fields.content_of(parts, "messages"), "messages"))
     elif role == "user":
         results = [part for part in parts if fields.kind_of(part) == "tool_result"]
         for part in results:
@@ -69,13 +71,15 @@ def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
         if rest or not results:
             read.user(fields.content_of(rest, "messages"))
     elif role == "assistant":
-        calls = [
-            fields.call_of(part.get("id"), part.get("name"), part.get("input"))
-            for part in parts
-            if fields.kind_of(part) == "tool_use"
-        ]
-        texts = [str(part.get("text", "")) for part in parts if fields.kind_of(part) == "text"]
-        read.assistant("".join(texts), calls)
+        calls, rest = [], []
+        for part in parts:
+            if fields.kind_of(part) == "tool_use":
+                calls.append(fields.call_of(part.get("id"), part.get("name"), part.get("input")))
+            elif (kind := fields.kind_of(part)) in _OURS:
+                read.ignored.append(f"messages.{kind}")
+            else:
+                rest.append(part)
+        read.assistant(read.texts(fields.content_of(rest, "messages"), "messages", ""), calls)
     else:
         raise bad("messages", f"there is no role {str(role)[:40]!r}.")
 
@@ -91,7 +95,7 @@ def _tools(
             search, sites = "auto", read.sites(tool, tool)
             read.only(tool, "tools", *_SITES)
         elif isinstance(tool, Mapping) and kind in ("", "custom"):
-            specs.append(fields.spec_of(tool.get("name"), tool))
+            specs.append(read.tool(tool.get("name"), tool))
         else:
             raise bad("tools", f"a tool of type {kind[:40]!r} is not offered here.")
     return tuple(specs), search, sites

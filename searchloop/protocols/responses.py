@@ -6,14 +6,15 @@ https://platform.openai.com/docs/api-reference/responses, https://www.openrespon
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
 from searchloop.agent.tools.backend import error_words
-from searchloop.agent.types import ANYWHERE, Message, NativeSearch, Search, ToolCall, ToolSpec
+from searchloop.agent.types import ANYWHERE, NativeSearch, Search, ToolCall, ToolSpec
 from searchloop.protocols import fields
 from searchloop.protocols.fields import Asked, Encoder, Frame, bad
+from searchloop.protocols.kept import Kept
 
 _OPTIONS = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
 _MET = (
@@ -26,7 +27,8 @@ _WITHOUT_EFFECT = (
     *("prompt_cache_retention", "max_tool_calls", "top_logprobs", "presence_penalty"),
     *("frequency_penalty", "context_management", "prompt_cache_options"),
 )
-_SEARCHES = ("web_search", "web_search_preview", "web_search_2025_08_26")
+_SEARCH = "web_search"  # the types of the search tool begin so, some with a date
+_OWN = ("function", "custom")  # kinds of a client's own tools
 # What an answer repeats of its request, and what stands there where nothing was said.
 _REPEATED: Mapping[str, Any] = {
     **dict.fromkeys(("instructions", "max_output_tokens", "max_tool_calls", "user")),
@@ -46,21 +48,24 @@ _CUT = {"length": "max_output_tokens", "refusal": "content_filter"}
 _SPACE = "__"  # between a namespace and the name of its tool, for the model
 
 
-def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
-    """Reads a request; `before` are the messages of the response it goes on from.
+def decode(body: Mapping[str, Any], kept: Kept | None = None) -> Asked:
+    """Reads a request, which may name a response or an item that is kept.
 
     Raises ConfigError that names the field.
     """
     read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if body.get("background"):
         raise bad("background", "answers are given while the client waits.", "Leave it out.")
-    fields.typed(body, "previous_response_id", str, None)  # `before` has what it names
+    kept = kept or Kept()
+    name = fields.typed(body, "previous_response_id", str, "")
+    before = kept.take(name)[0] if name else ()
     read.messages = list(before)
     read.remember(before)
     given = body.get("input")
     question = [{"role": "user", "content": given}] if isinstance(given, str) else given
     for item in fields.listed(question, "input", Mapping):
-        _add(read, item)
+        named = item.get("type") == "item_reference"
+        _add(read, kept.item(str(item.get("id"))) if named else item)
     if instructions := fields.typed(body, "instructions", str, ""):
         read.system.insert(0, instructions)
     tools, search, sites = _tools(read, fields.typed(body, "tools", list, []))
@@ -79,19 +84,21 @@ def _add(read: fields.Transcript, item: Mapping[str, Any]) -> None:
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "message":
         content = fields.content_of(item.get("content"), "input")
-        if role in ("system", "developer"):
-            read.system.append(content.text)
-        elif role == "user":
+        if role == "user":
             read.user(content)
+        elif role in ("system", "developer"):
+            read.system.append(read.texts(content, "input"))
         elif role == "assistant":
-            read.assistant(content.text)
+            read.assistant(read.texts(content, "input"))
         else:
             raise bad("input", f"there is no role {str(role)[:40]!r}.")
     elif kind in ("function_call", "custom_tool_call"):
         read.assistant("", [_call(item)])
     elif kind in ("function_call_output", "custom_tool_call_output"):
         read.result(str(item.get("call_id")), fields.content_of(item.get("output"), "input"))
-    elif kind not in ("reasoning", "web_search_call", "item_reference", "compaction"):
+    elif kind in ("reasoning", "web_search_call", "compaction"):
+        read.ignored.append(f"input.{kind}")
+    else:
         raise bad("input", f"an item of type {str(kind)[:40]!r} cannot be read here.")
 
 
@@ -108,22 +115,32 @@ def _call(item: Mapping[str, Any]) -> ToolCall:
 def _tools(
     read: fields.Transcript, given: Sequence[Any]
 ) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
-    specs, sites = list[ToolSpec](), ANYWHERE
+    sites = ANYWHERE
     search: Search = "off"
     for tool in given:
-        kind = fields.kind_of(tool)
-        if kind in ("function", "custom"):
-            specs.append(fields.spec_of(tool.get("name"), tool))
-        elif kind == "namespace":
-            for own in fields.listed(tool.get("tools"), "tools", Mapping):
-                specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
-        elif kind in _SEARCHES:
+        if fields.kind_of(tool).startswith(_SEARCH):
             search = "auto" if fields.typed(tool, "external_web_access", bool, True) else "offline"
             sites = read.sites(tool, read.part(tool, "filters", *fields.FILTERS))
             read.only(tool, "tools", "type", "external_web_access", "filters", "user_location")
-        else:
-            raise bad("tools", f"a tool of type {str(kind)[:40]!r} is not offered here.")
-    return tuple(specs), search, sites
+    return tuple(read.tool(name, tool) for name, _, tool in _own(given)), search, sites
+
+
+def _own(tools: Sequence[Any]) -> Iterator[tuple[Any, dict[str, Any], Mapping[str, Any]]]:
+    """Yields a client's own tools: the name that the model has, that of a call, and the tool.
+
+    Raises ConfigError for a tool that is neither its own nor a search.
+    """
+    for tool in tools:
+        kind = fields.kind_of(tool)
+        spaced = kind == "namespace"
+        for own in fields.listed(tool.get("tools"), "tools") if spaced else [tool]:
+            if fields.kind_of(own) in _OWN:
+                parts = [each.get("name") for each in ((tool, own) if spaced else (own,))]
+                whole = _SPACE.join(parts) if all(isinstance(p, str) for p in parts) else None
+                yield whole, dict(zip(("name", "namespace"), reversed(parts), strict=False)), own
+            elif spaced or not kind.startswith(_SEARCH):
+                kind = fields.kind_of(own)
+                raise bad("tools", f"a tool of type {kind[:40]!r} is not offered here.")
 
 
 def _chosen(
@@ -131,14 +148,14 @@ def _chosen(
 ) -> tuple[tuple[ToolSpec, ...], Search]:
     kind, name = fields.kind_of(choice) or str(choice), None
     if kind == "allowed_tools":
-        allowed = fields.listed(choice.get("tools"), "tool_choice", Mapping)
-        names = {str(tool.get("name")) for tool in allowed}
-        tools = tuple(spec for spec in tools if spec.name in names)
-        search = search if any(tool.get("type") in _SEARCHES for tool in allowed) else "off"
+        given = fields.listed(choice.get("tools"), "tool_choice", Mapping)
+        rest = [tool for tool in given if not fields.kind_of(tool).startswith(_SEARCH)]
+        tools = fields.allowed(tools, [tool.get("name") or fields.kind_of(tool) for tool in rest])
+        search = search if len(rest) < len(given) else "off"
         kind = str(choice.get("mode") or "auto")
-    elif kind in _SEARCHES:
+    elif kind.startswith(_SEARCH):
         kind, name = "tool", fields.SEARCH_TOOL
-    elif kind in ("function", "custom"):
+    elif kind in _OWN:
         kind, name = "tool", choice.get("name")
     return fields.chosen(kind, name, tools, search, system)
 
@@ -155,10 +172,9 @@ class ResponsesEncoder(Encoder):
         self._shown: list[str] = []  # of that item
         self._before: list[dict[str, Any]] = []  # earlier texts of this step
         self._number = 0
-        self._free = {
-            tool.get("name")
-            for tool in asked.body.get("tools") or ()
-            if isinstance(tool, Mapping) and tool.get("type") == "custom"
+        self._own = {
+            name: (named, fields.kind_of(tool) == "custom")
+            for name, named, tool in _own(asked.body.get("tools") or ())
         }
         self._sources = _SOURCES in (asked.body.get("include") or ())
 
@@ -259,10 +275,8 @@ class ResponsesEncoder(Encoder):
         return frames
 
     def _handed(self, call: Mapping[str, Any]) -> list[Frame]:
-        space, mark, inner = str(call["name"]).partition(_SPACE)
-        named = {"namespace": space, "name": inner} if mark else {"name": call["name"]}
+        named, free = self._own[call["name"]]
         asked = {"call_id": call["id"], **named}
-        free = call["name"] in self._free
         kind, field = ("custom_tool_call", "input") if free else ("function_call", "arguments")
         text = (
             str(call["arguments"].get("input", "")) if free else fields.compact(call["arguments"])
@@ -357,8 +371,10 @@ class ResponsesEncoder(Encoder):
         repeated = {name: given.get(name, else_) for name, else_ in _REPEATED.items()}
         effort = None if "reasoning.effort" in ignored else self._wish.options.get("effort")
         kind = fields.kind_of(repeated["tool_choice"])
-        if kind in ("auto", "none", "required", *_SEARCHES):  # in the words that all readers know
-            repeated["tool_choice"] = "required" if kind in _SEARCHES else kind
+        if kind in ("auto", "none", "required"):  # in the words that all readers know
+            repeated["tool_choice"] = kind
+        elif kind.startswith(_SEARCH):
+            repeated["tool_choice"] = "required"
         return {
             **repeated,
             **dict.fromkeys(("error", "incomplete_details", "usage", "completed_at")),
@@ -384,7 +400,7 @@ class ResponsesEncoder(Encoder):
         for spec in self._wish.tools:
             known = {"name": spec.name, "description": spec.description}
             schema = {"type": "function", "parameters": spec.parameters, "strict": False}
-            tools.append(known | ({"type": "custom"} if spec.name in self._free else schema))
+            tools.append(known | ({"type": "custom"} if self._own[spec.name][1] else schema))
         return tools
 
     def _at(self, type: str, **more: Any) -> Frame:

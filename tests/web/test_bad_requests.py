@@ -130,40 +130,48 @@ INSIDE: dict[str, tuple[dict[str, Any], set[str]]] = {
                 "search_context_size": "low",
                 "user_location": {"type": "approximate", "approximate": {"city": "Oslo"}},
             },
+            "parallel_tool_calls": False,
+            "tools": [{"type": "function", "function": {"name": "f", "strict": True}}],
         },
         {"stream_options.include_obfuscation", "web_search_options.search_context_size"}
-        | {"approximate.city"},
+        | {"approximate.city", "parallel_tool_calls", "tools.strict"},
     ),
     "responses": (
         {
             "text": {"verbosity": "low"},
             "reasoning": {"summary": "auto"},
             "include": ["reasoning.encrypted_content"],
+            "parallel_tool_calls": False,
             "tools": [
+                {"type": "custom", "name": "c", "format": {"type": "grammar"}},
                 {
                     "type": "web_search",
                     "user_location": {"type": "approximate", "city": "Oslo"},
                     "filters": {"languages": ["de"]},
                     "search_context_size": "low",
-                }
+                },
             ],
         },
         {"text.verbosity", "reasoning.summary", "include.reasoning.encrypted_content"}
-        | {"user_location.city", "filters.languages", "tools.search_context_size"},
+        | {"user_location.city", "filters.languages", "tools.search_context_size"}
+        | {"parallel_tool_calls", "tools.format"},
     ),
     "messages": (
         {
             "output_config": {"task_budget": 5},
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
             "tools": [
+                {"name": "f", "strict": True},
                 {
                     "type": "web_search_20250305",
                     "name": "web_search",
                     "user_location": {"type": "approximate", "region": "Oslo"},
                     "defer_loading": True,
-                }
+                },
             ],
         },
-        {"output_config.task_budget", "user_location.region", "tools.defer_loading"},
+        {"output_config.task_budget", "user_location.region", "tools.defer_loading"}
+        | {"tool_choice.disable_parallel_tool_use", "tools.strict"},
     ),
 }
 

@@ -100,7 +100,12 @@ def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
         assert at.openai.responses.retrieve(first.id).output_text == "Hello."
         at.openai.responses.create(model=MODEL, input="Again.", previous_response_id=first.id)
         assert [m["role"] for m in at.told][-3:] == ["user", "assistant", "user"]
+        named: Any = [*user("Hi"), {"type": "item_reference", "id": first.output[0].id}]
+        at.openai.responses.create(model=MODEL, input=[*named, *user("Again.")])
+        assert [m["content"] for m in at.told][-3:] == ["Hi", "Hello.", "Again."]
         at.openai.responses.delete(first.id)
+        with pytest.raises(openai.NotFoundError, match="no item"):
+            at.openai.responses.create(model=MODEL, input=[*named, *user("Again.")])
         unkept = at.openai.responses.create(model=MODEL, input="Say hello.", store=False)
         third = at.openai.responses.create(model=MODEL, input="Say hello.")
         made = at.running.ask("POST", "/api/programs", {"name": "other", "models": ["*"]})[1]
@@ -137,6 +142,72 @@ def test_a_file_in_the_result_of_a_tool_is_not_lost_in_silence(tmp_path: Path, f
         assert "A file was here" in at.told[-1]["content"]
         assert told.extra is not None
         assert told.extra["ignored"] == ["tool results.files"]
+
+
+def test_a_call_has_the_name_that_the_client_gave_its_tool(tmp_path: Path) -> None:
+    """Whatever stands in it; one in a namespace comes apart as it was put together, a custom one is
+    called with a text."""
+    spaced = [{"type": "custom", "name": "read"}, {**PLAIN, "name": "list"}]
+    tools = [{**PLAIN, "name": "mcp__fs__read"}]
+    tools += [{"type": "namespace", "name": "mcp__git", "tools": spaced}]
+    rows: list[tuple[str, dict[str, str]]] = [
+        ("mcp__fs__read", {"type": "function_call", "name": "mcp__fs__read"}),
+        ("mcp__git__read", {"type": "custom_tool_call", "namespace": "mcp__git", "name": "read"}),
+        ("mcp__git__list", {"type": "function_call", "namespace": "mcp__git", "name": "list"}),
+    ]
+
+    def obeys(asked: Received) -> Reply:
+        last = {} if asked.method == "GET" else asked.json["messages"][-1]
+        return listing(asked) or (
+            said("So.") if last["role"] == "tool" else called(last["content"])
+        )
+
+    with desk(tmp_path, obeys) as at:
+        for name, wanted in rows:
+            body = FACES["responses"].body(name, tools=tools)
+            [answer] = at.read(FACES["responses"], body)
+            streamed = at.read(FACES["responses"], {**body, "stream": True})[-1]["response"]
+            for [item] in (answer["output"], streamed["output"]):
+                kept = {key: item.get(key) for key in ("type", "namespace", "name")}
+                assert kept == {"namespace": None, **wanted}
+            result = {"type": f"{wanted['type']}_output", "call_id": item["call_id"], "output": "y"}
+            [told] = at.read(FACES["responses"], {**body, "input": [*user(name), item, result]})
+            assert told["output"][0]["content"][0]["text"] == "So."
+            assert at.told[-2]["tool_calls"][0]["function"]["name"] == name
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}
+BLOCK = {"type": "image", "source": {"type": "base64", "data": "eA=="}}
+CITED = {"type": "document", "source": {"type": "text", "data": "Tea."}, "citations": {"x": 1}}
+# The protocol, a message of before, words of it that the model gets, what had no effect.
+BEFORE: list[tuple[str, dict[str, Any], str, list[str]]] = [
+    ("chat", {"role": "assistant", "refusal": "I will not."}, "I will not.", []),
+    ("chat", {"role": "assistant", "content": [PICTURE]}, "A file was", ["messages.files"]),
+    ("chat", {"role": "system", "content": [PICTURE]}, "A file was", ["messages.files"]),
+    ("chat", {"role": "user", "content": "x", "name": "Ada"}, "x", ["messages.name"]),
+    ("messages", {"content": [{"type": "compaction", "content": "She is Ada."}]}, "Ada", []),
+    ("messages", {"content": [BLOCK, {"type": "text", "text": "b"}]}, "A file", ["messages.files"]),
+    ("messages", {"role": "user", "content": [CITED]}, "Tea.", ["document.citations"]),
+    (
+        "messages",
+        {"content": [{"type": "thinking", "thinking": "t"}, {"type": "text", "text": "b"}]},
+        "b",
+        ["messages.thinking"],
+    ),
+    ("responses", {"type": "compaction", "encrypted_content": "x"}, "a", ["input.compaction"]),
+]
+
+
+def test_what_stood_before_reaches_the_model_or_is_told_to_be_lost(tmp_path: Path) -> None:
+    """Parts of earlier messages that have no place in the model's own."""
+    with desk(tmp_path) as at:
+        for name, message, words, lost in BEFORE:
+            given = message if name == "responses" else {"role": "assistant", **message}
+            field = "input" if name == "responses" else "messages"
+            body = FACES[name].body("x") | {field: [*user("a"), given, *user("c")]}
+            status, told = at.running.ask("POST", FACES[name].path, body)
+            assert (status, told["searchloop"]["ignored"]) == (200, lost), (given, told)
+            assert any(words in m["content"] for m in at.told), (given, at.told)
 
 
 def test_tools_that_are_allowed_are_the_only_ones(tmp_path: Path) -> None:
@@ -184,6 +255,16 @@ RESULT = FACES["responses"].result("c", "x")
 TWICE = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
 PLAIN = {"type": "function", "name": "f", "parameters": WEATHER}
+HELD = {"type": "function", "function": {"name": "f"}}
+FLAT = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]}
+
+
+def chosen(function: Any) -> dict[str, Any]:
+    """A choice among several tools, as Chat Completions has it."""
+    held = {"mode": "auto", "tools": [{"type": "function", "function": function}]}
+    return {"type": "allowed_tools", "allowed_tools": held}
+
+
 # The protocol, what the smallest request has more, the status, words of the error.
 slow = form(patternProperties={"^(a+)+$": {}})["json_schema"]
 REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
@@ -229,6 +310,24 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("responses", {"previous_response_id": ["resp_0"]}, 400, "wrong type"),
     ("responses", {"text": {"format": {"type": "json_schema", "schema": True}}}, 400, "no object"),
     ("chat", {"tool_choice": {"type": "function", "function": {"name": "fly"}}}, 400, "'fly'"),
+    ("chat", {"tools": [HELD], "tool_choice": chosen({"name": "g"})}, 400, "no tool 'g'"),
+    ("responses", {"tools": [PLAIN], "tool_choice": FLAT}, 400, "no tool 'g'"),
+    ("responses", {"tools": [{"type": "namespace", "tools": [PLAIN]}]}, 400, "no name"),
+    (
+        "responses",
+        {"tools": [{"type": "namespace", "name": "n", "tools": [SEARCHING]}]},
+        400,
+        "web",
+    ),
+    (
+        "messages",
+        {"messages": [{"role": "assistant", "content": [{"type": "x"}]}]},
+        400,
+        "type 'x'",
+    ),
+    ("chat", {"response_format": {"type": "json_schema", "json_schema": {}}}, 400, "no object"),
+    ("chat", {"model": f"{MODEL}:online"}, 400, "cannot be told not to"),
+    ("responses", {"input": [{"type": "item_reference", "id": "msg_0"}]}, 404, "no item 'msg_0'"),
 ]
 
 

@@ -15,32 +15,38 @@ from typing import NamedTuple
 
 _MOST = 8  # numbers of one range
 _N = r"(?![0０])\d{1,3}"
-_AND = "(?:[,;、，；،–—‑~〜-]|and|und|et|y|e|и|和|与|と|to|bis|до|至|到)"
+_AND = "(?:[,;&、，；،–—‑~〜-]|and|und|et|y|e|и|和|与|と|to|bis|до|至|到)"
 _SOURCE = (
     r"(?i:sources?|r[eé]f(?:[eé]rences?|s)?|cit(?:e|ations?)|see|cf|quellen?|belege?|siehe|vgl"
     r"|voir|fuentes?|font[ei]s?|bron(?:nen)?|źródł[oa]|kaynak|источник[аи]?|来源|來源|參考|参考"
-    r"|出典|资料|資料|출처|المصدر|مصدر|स्रोत)\.?[ :#：]{0,2}"
+    r"|出典|资料|資料|출처|المصدر|مصدر|स्रोत|kilder?|källor|källa|lähde|zdroje?|forrás|nguồn|sumber"
+    r"|джерел[оа]|πηγ(?:ή|ές)|מקור|منبع)\.?[ :#：_-]{0,2}"
 )
-_FOUND = "(?i:docs?|documents?|results?|web)[ :#：]{0,2}"  # in square brackets alone
+_FOUND = "(?i:docs?|documents?|results?|web)[ :#：_-]{0,2}"  # in square brackets alone
 _LIST = rf"{_N}(?:\s?{_AND}\s?{_N}){{0,7}}"
 _NAMED = rf"{_SOURCE}{_N}(?:\s?{_AND}\s?(?:{_SOURCE})?{_N}){{0,7}}"
 _BEHIND = r"(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))"
+_RAISED = "[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?"
+_TITLE = r"""(?: "[^"\n]{0,200}")?"""
+_AT = r"(?:[^()<>\s]|\([^()\s]{0,200}\))"
 SHAPE = re.compile(
-    r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\])(?P=open)(?![\w*_])"
-    rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\([^()\s]{{0,2000}}\)"
+    r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\]"
+    rf"(?:[,; ]{{0,2}}\[{_LIST}\]){{0,7}})(?P=open)(?![\w*_])"
+    rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\({_AT}{{0,2000}}\)"
     rf"|(?:(?<=[\w.!?。”»)\]])|(?<=[\w.!?。”»)\]] ))\[\[(?P<double>{_N})\]\]"
     r"(?=[.,;!?。，)]|[ \t]*(?:\[\[|\n|\Z))"
     rf"|(?<![\\!\[])\[(?P<anchor>{_N})\]\(#[^()\s]{{0,100}}\)"
-    rf"|(?<![\\!\[])\[(?P<linked>{_N})\]\((?P<at>https?://[^()\s]{{1,2000}})\)"
+    rf"|(?<![\\!\[])\[(?P<linked>{_N})\]\(<?(?P<at>https?://{_AT}{{1,2000}})>?{_TITLE}\)"
     rf"|(?<![\\!\[])\[\^(?P<note>{_N})\^?\](?!:)"
-    rf"|(?<![\\!\[])\[(?P<named>{_NAMED}|{_FOUND}{_LIST})\](?![(\[])|\((?P<round>{_NAMED})\)"
-    rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<list>{_LIST})\](?![(\[])"
+    rf"|(?<![\\!\[])\[(?P<named>{_NAMED}|{_FOUND}{_LIST})\](?!\(|\[(?!{_SOURCE}|{_FOUND}))"
+    rf"|[(（](?P<round>{_NAMED})[)）]"
+    rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<list>{_LIST})\](?!\(|\[(?!\d{{1,3}}\]))"
     rf"|［(?P<wide>{_LIST})］|[【〔](?P<thick>{_LIST})[】〕]"
     rf"|(?:【|(?<![\\!\[])\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
-    rf"|{_BEHIND} ?<sup>(?P<sup>{_LIST})</sup>"
-    rf"|{_BEHIND}(?P<raised>[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?)(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
+    rf"|{_BEHIND} ?<sup>(?P<sup>{_LIST}(?:</sup>[, ]{{0,2}}<sup>{_LIST}){{0,7}})</sup>"
+    rf"|{_BEHIND}(?P<raised>{_RAISED}(?:[,⁻– ]{{1,2}}{_RAISED}){{0,7}})(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
 )
-_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _PLAIN = re.compile(rf"\[{_N}\]")
 _ASCII = re.compile(r"\[\d+(?:\s?[,;、，]\s?\d+)*\]", re.ASCII)  # which `marks` reads by itself
 _NUMBER = re.compile(r"\d+|[–—‑~〜-]|to|bis|до|至|到")
@@ -96,7 +102,7 @@ def _numbers(said: str) -> list[int]:
     until = False
     for part in _NUMBER.findall(said.translate(_DIGITS)):
         if not part.isdigit():
-            until = True
+            until = bool(found)
             continue
         n = int(part)
         if until and not 0 < n - found[-1] < _MOST:

@@ -22,7 +22,10 @@ MARK = re.compile(
     r"(?![({\]]|_*[A-Za-z0-9]| ?=)",
     re.ASCII,
 )
-_LINK = re.compile(r"(?<![!\\])\[[^\[\]\n]{1,300}\]\((?P<to>(?:[^()\s]|\([^()\s]*\)){1,2000})\)")
+_LINK = re.compile(
+    r"(?<![!\\])\[[^\[\]\n]{1,300}\]\(<?(?P<to>(?:[^()<>\s]|\([^()\s]*\)){1,2000})>?"
+    r"""(?: "[^"\n]{0,200}")?\)"""
+)
 _NUMBER = re.compile(r"\d+")
 _RAW = re.compile(
     r"<(?P<tag>code|pre|kbd|samp|var|tt|script|style|math|svg)\b[^<>]{0,200}>"
@@ -32,7 +35,10 @@ _LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
 _JOINS = re.compile(r"[ \t,;、，]*+\n?(?:and|und|et|y|和|と|、|[&/–-])? *")
 _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
-_NAME = re.compile(r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)", re.ASCII)
+_NAME = re.compile(
+    r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.(?!.*\b(?:js|com|org)\Z)|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)",
+    re.ASCII,
+)
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
 _OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")
 _KEY = re.compile(r"[ \t]*(?:- )?[a-z_][\w.-]*:[ \t]*\Z", re.ASCII)
@@ -41,7 +47,9 @@ _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：
 _LINE_ENDS = re.compile(r"(?>(?:[\s,;]*+\[\d{1,3}\])*)[ \t]*+(?:[.。][ \t]*+)?(?:\Z|\n)")
 _CLOSERS = "*_~"
 _OPERATED = re.compile(r" ?[+=^]| \*\*? |\*\*?(?=[A-Za-z0-9(])")  # else emphasis ends or begins
-_NO_OPERATOR = re.compile(r"(?<!\w)[A-Z](?:\+\+|#)\Z|<su[bp]>\Z|(?<![\w<])<[^<>\s]+>\Z")
+_NO_OPERATOR = re.compile(
+    r"(?<!\w)[A-Z](?:\+\+|#)\Z|(?:<su[bp]|<br ?/?|</[a-z]{1,9})>\Z|(?<![\w<])<[^<>\s]+>\Z"
+)
 _NEAR = 10  # an invented number is not far above those that exist
 # Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
 _WORDS = json.loads((files(__package__) / "mark_words.json").read_text("utf-8"))
@@ -140,13 +148,13 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     if _KEY.match(line) and not _SOURCES.search(line.strip()[:-1]):
         return False  # of YAML
     if last == ":":  # `Sources: [1], [2]` and `(Source: [1])`, but not `ids: [1, 2], name: x`
-        closed = _SOURCES.search(word[:-1]) and "(" in word and after[:1] == ")"
-        ends = closed or _LINE_ENDS.match(text, match.end())
-        return word[-2:-1] not in "\"'`" and bool(ends)
+        named = _SOURCES.search(word[:-1]) or _LINE_ENDS.match(text, match.end())
+        return word[-2:-1] not in "\"'`" and bool(named)
     if last == "(":
         return not re.search(r"\w\(\Z", word, re.ASCII)
     if last == "|":
-        return text[text.rfind("\n", 0, start) + 1 : start].lstrip(" \t>").startswith("|")
+        rows = text[max(0, start - 2000) : start].replace(" ", "")
+        return rows.rpartition("\n")[2].lstrip("\t>").startswith("|") or "-|" in rows
     operator = last in "*/^&{[,-@#\\" or category(last) == "Sm"
     stray = last == "]" and (glued or after[:1] == ":")
     if stray or (operator and not _NO_OPERATOR.search(word)):
@@ -173,6 +181,8 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
         return _CALL.search(word) is not None
     if not name or name[0].rstrip(".$") != name[0] or name[0].replace(".", "").isdigit():
         return False
+    if re.search(r"\d[ \u00a0*_]{1,3}\Z", word[: name.start()]):
+        return False  # a unit
     after = text[match.end() : match.end() + 2]
     if re.match(r":|[./][A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
         return True
@@ -183,7 +193,7 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     # paragraph counts: a terminal has shown it by then.
     end = text.find("\n\n", match.end(), match.end() + 300)
     near = text[max(0, match.start() - 300) : match.end() + 300 if end < 0 else end]
-    name_twice = rf"\b{re.escape(name[0])}(?:\[(?!{match[1]}\])[^\]\n]{{1,20}}\]|`)"
+    name_twice = rf"\b{re.escape(name[0])}(?:\[(?!\d{{1,3}}\]|{match[1]}\])[^\]\n]{{1,20}}\]|`)"
     return bool(re.search(name_twice, near))
 
 

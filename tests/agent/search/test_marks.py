@@ -91,6 +91,7 @@ UNTOUCHED = [
     "\\[^1] and ![^1] and [^note]",
     "Along [1, 1, 1], of (1, 2) and [2, 3]. In[1]: x\nOut[2]: 3",
     "//div[3]/p[1]",
+    "The weight `w[1]` of w[2] and a List<int>[1], x, [1] and a | [2], self.net[1].",
     "See [Table 1], (Figure 2), [step 1 to 3], 10<sup>2</sup>, m<sup>3</sup>, x[ 1 ], [1 or 2].",
 ]
 _ARRAYS = product(
@@ -138,6 +139,14 @@ def test_the_writers_own_brackets_stay(text: str) -> None:
         ("So [1] & [2] or [1]/[3], [1]-[3]", ["[1]", "[2]", "[1]", "[3]", "[1]", "[3]"]),
         ("CO2[1], H₂O[2], R&D[3], it's[1]", ["[1]", "[2]", "[3]", "[1]"]),
         ("C++[1], C#[2], Node.js[3], 5 °C[1], $x=1$[2]", ["[1]", "[2]", "[3]", "[1]", "[2]"]),
+        ("The old bridge[1] is green. A new bridge[2] is red.", ["[1]", "[2]"]),
+        ("It is 5 km[1] long, 6 km[2] wide, **5 m**[3] high.", ["[1]", "[2]", "[3]"]),
+        ("It weighs 5 t[1] after 6 s[2].", ["[1]", "[2]"]),
+        ("So (Sources: [1], [2] and [3]).", ["[1]", "[2]", "[3]"]),
+        ("(siehe: [1]) Source: [2] and others. (来源：[3]、[1])", ["[1]", "[2]", "[3]", "[1]"]),
+        ("<b>It</b> [1] is so<br>[2]", ["[1]", "[2]"]),
+        ("As www.example.org[1] and node.js[2] say.", ["[1]", "[2]"]),
+        ("Row | Source\n---|---\na | [1]", ["[1]"]),
         ("See <https://x.example/> [1]. So<sup>[2]</sup>, of a matrix[3].", ["[1]", "[2]", "[3]"]),
     ],
 )
@@ -200,6 +209,27 @@ def test_marks_are_found(text: str, marks: list[str]) -> None:
         ("It opened in spring <sup>1, 2</sup>.", "It opened in spring[1][2]."),
         ("It opened in May (Source 1).", "It opened in May [1]."),
         ("It opened in May [see 1].", "It opened in May [1]."),
+        ("It opened in May [Source 1][Source 2].", "It opened in May [1][2]."),
+        ("It opened in May [citation: 1][citation: 3].", "It opened in May [1][3]."),
+        ("It opened in May [source_1][Source-2].", "It opened in May [1][2]."),
+        ("It opened in May [1-2][3].", "It opened in May [1][2][3]."),
+        ("It opened in May [1 & 3].", "It opened in May [1][3]."),
+        ("It opened in May **[1][2]** and *[1], [3]*.", "It opened in May [1][2] and [1][3]."),
+        ("It opened in May [1](<https://s1.example/>).", "It opened in May [1]."),
+        ('It opened in May [1](https://s1.example/ "S1").', "It opened in May [1]."),
+        ("It opened in May [[1]](https://s1.example/a_(b)).", "It opened in May [1]."),
+        ("It opened in spring<sup>1</sup><sup>2</sup>.", "It opened in spring[1][2]."),
+        (
+            "It opened in spring¹,² and is green¹⁻³.",
+            "It opened in spring[1][2] and is green[1][2][3].",
+        ),
+        ("大桥于五月开放（来源1）。", "大桥于五月开放[1]。"),
+        ("Den åbnede i maj [kilde 1].", "Den åbnede i maj [1]."),
+        ("Otevřel se v květnu [zdroj 2].", "Otevřel se v květnu [2]."),
+        ("Η γέφυρα άνοιξε [πηγή 1].", "Η γέφυρα άνοιξε [1]."),
+        ("Міст відкрився [джерела 1, 2].", "Міст відкрився [1][2]."),
+        ("הגשר נפתח [מקור 1].", "הגשר נפתח [1]."),
+        ("پل باز شد [منبع ۱].", "پل باز شد [1]."),
     ],
 )
 def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> None:
@@ -215,6 +245,7 @@ def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> N
     [
         ("See [Wikipedia](https://s1.example/) for it.", ["[Wikipedia](https://s1.example/)"]),
         ("It is so [2](http://www.s2.example).", ["[2](http://www.s2.example)"]),
+        ('It is [so](<https://s1.example/> "S1").', ['[so](<https://s1.example/> "S1")']),
         ("It is so [1] ([S3](https://s3.example/#a)).", ["[S3](https://s3.example/#a)", "[1]"]),
         ("In `[a](https://s1.example/)` and ![b](https://s2.example/)", []),
         ("By [another page](https://s1.example/a) and \\[c](https://s1.example/)", []),

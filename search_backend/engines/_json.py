@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get, post
 from searchloop.search_backend.plugin.answers import base, checked, result, results, rows, usable
+from searchloop.search_backend.plugin.markup import MOST_ROWS
 from searchloop.search_backend.types import Query, SearchResult
 
 Row = Mapping[str, Any]
@@ -43,7 +44,7 @@ def json_engine(
     more: tuple[Setting, ...] = (),
     sign: str = "",
     quota: Iterable[int] = (402,),
-    keep: Callable[[Row], bool] = lambda _row: True,
+    place: str = "",
     **traits: Unpack[Traits],
 ) -> Engine:
     """Makes an engine that is asked by one request.
@@ -51,30 +52,31 @@ def json_engine(
     `call` is a method and a path below `address`: the name and the default of the setting of the
     base URL. `ask` returns the parameters of a GET or the JSON of a POST; those without a value are
     left out. The rows stand at the path `found` (keys); an answer with the key `sign` may leave an
-    empty list out. Only rows to `keep` are read. The required `key` travels in `header`. `more` are
-    further settings. The statuses `quota` mean "used up".
+    empty list out. The rows are put into the order of their numbers at `place`. In
+    the address, {language} is replaced. The required `key` travels in `header`. `more` are further
+    settings. The statuses `quota` mean "used up".
     """
     method, _, path = call.partition(" ")
     bearer = "Bearer " if header == "Authorization" else ""
 
     def request(query: Query, keys: Keys) -> HttpRequest:
         sent = {**headers(keys), **({header: bearer + keys.get(key.name, "")} if key else {})}
-        url = base(keys, *address) + path
+        url = base(keys, *address).replace("{language}", query.language or "en") + path
         return (get if method == "GET" else post)(url, said(ask(query)), sent)
 
     def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         listed = rows(checked(response, title, quota), *found.split(), title=title, sign=sign)
-        kept = filter(keep, listed)
+        listed.sort(key=lambda row: n if isinstance(n := row.get(place), int) else MOST_ROWS)
         if isinstance(fields, tuple):
-            return results(kept, name, title, *fields)
-        return usable((result(name, *fields(row)) for row in kept), title)
+            return results(listed, name, title, *fields)
+        return usable((result(name, *fields(row)) for row in listed), title)
 
-    place = Setting(address[0], f"Another server of {title}", address[1])
+    server = Setting(address[0], f"Another server of {title}", address[1])
     return Engine(
         *(name, title),
         needs=(key.name,) if key else (),
         wire=Wire(request, parse),
-        settings=((key,) if key else ()) + (*more, place),
+        settings=((key,) if key else ()) + (*more, server),
         **traits,
     )
 

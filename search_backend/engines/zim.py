@@ -33,7 +33,6 @@ MOST_BYTES = 20 * 2**20
 # For an extract this much of an article is looked at: bytes, and characters of its text.
 MOST_MARKUP, MOST_TEXT = 1_000_000, 20_000
 MOST_TERMS = 6
-STEM = 4
 # With several words, an article must hold this share of them when none holds all.
 LEAST_SHARE = 0.5
 RANK_CONSTANT = 60
@@ -145,18 +144,8 @@ def _result(
         return None
     url = f"{SCHEME}://{opened.name}/{quote(own, safe=_SAFE)}"
     text = read(body, url=url, content_type="text/html", charset="utf-8").text if body else ""
-    return SearchResult(one_line(title) or own, url, _extract(text, terms), source=SCHEME)
-
-
-def _extract(text: str, words: list[str]) -> str:
-    """Returns the passage of an article with most of the words, else its beginning."""
-    stems = [word[:STEM] for word in words]  # forms of one word begin alike
-    lines = list(filter(None, text.split("\n")))
-    telling = [at for at, line in enumerate(lines) if any(stem in line.lower() for stem in stems)]
-    # The line behind one that asks may answer.
-    kept = sorted({one for at in telling for one in (at, at + 1)} & {*range(len(lines))})
-    told = "\n".join(lines[at] for at in kept) or text
-    return excerpt(told[:MOST_TEXT], wanted(" ".join(words)))
+    told = excerpt(text[:MOST_TEXT], wanted(" ".join(terms)))
+    return SearchResult(one_line(title) or own, url, told, source=SCHEME)
 
 
 def _archives(keys: Keys) -> Mapping[str, OpenArchive]:

@@ -30,7 +30,6 @@ from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
     SCHEME,
-    UNKNOWN_PAGES,
     drop_documents,
     drop_pages,
     ensure_root,
@@ -353,11 +352,6 @@ class Library:
             if row is None or row[0] != digest:
                 with self._index.open(write=True) as connection:
                     _replace_docs(connection, documents, digest)
-            with self._index.open(write=True) as connection:
-                unknown = [row[0] for row in connection.execute(UNKNOWN_PAGES)]
-                gone = drop_pages(connection, unknown)
-            if gone:
-                self._index.leave_nothing()
             self._ready = file  # not one that came meanwhile
         for path, exclude in () if row else noted(self._index.path):
             with suppress(SearchBackendError):  # it is there no more

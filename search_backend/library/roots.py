@@ -105,11 +105,6 @@ def ensure_root(connection: sqlite3.Connection, name: str, path: str, kind: str)
     return Root(number, unique, path, kind, "")
 
 
-# Pages of versions that did not note who opened them.
-UNKNOWN_PAGES = """SELECT d.url FROM documents d JOIN roots r ON r.id = d.root
-    WHERE r.kind = 'pages' AND d.url NOT IN (SELECT item FROM chats)"""
-
-
 def drop_pages(connection: sqlite3.Connection, urls: list[str]) -> int:
     """Removes the opened pages at these addresses; returns their number."""
     query = """SELECT d.id FROM documents d JOIN roots r ON r.id = d.root

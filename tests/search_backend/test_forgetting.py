@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +90,6 @@ def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
     assert hits(library) == {URL}
     assert client.post("/api/forget", json={"chat": "kept"}).json == {"pages": 1, "kept": 1}
     assert (hits(library), opened()) == (set(), "web")
-
-
-def test_pages_of_unknown_chats_go_once(tmp_path: Path) -> None:
-    """A library of an earlier version did not note who opened them; folders stay."""
-    library = Library(tmp_path, dict)
-    notes = tmp_path / "notes.md"
-    notes.write_text("# Notes\n\nMy samovar is cold.")
-    library.add(notes)
-    library.remember(PAGE, "a")
-    with closing(sqlite3.connect(tmp_path / "library.sqlite3")) as db:
-        db.execute("DROP TABLE chats")
-    assert hits(Library(tmp_path, dict)) == {"library://" + tmp_path.name + "/notes.md#notes"}
 
 
 def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:

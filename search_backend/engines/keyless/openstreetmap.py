@@ -24,11 +24,12 @@ def ask(query: Query) -> dict[str, object]:
 def fields(row: Row) -> tuple[object, ...]:
     """The snippet is the kind of place, where it is, and the licence."""
     number, lat, lon = (joined("", row.get(name)) for name in ("osm_id", "lat", "lon"))
-    page = f"https://www.openstreetmap.org/{row['osm_type']}/{number}"
+    known = number.isdecimal() and row.get("osm_type") in ("node", "way", "relation")
+    page = f"https://www.openstreetmap.org/{row['osm_type']}/{number}" if known else None
     kind = joined(": ", row.get("category"), row.get("type"))
     about = joined(", ", kind, lat and lon and f"at {lat}, {lon}")
     told = joined(". ", about, row.get("licence"))
-    return page if number.isdecimal() else None, row.get("display_name"), told
+    return page, row.get("display_name"), told
 
 
 ENGINE = site_engine(
@@ -37,7 +38,6 @@ ENGINE = site_engine(
     ask,
     "",
     fields,
-    keep=lambda row: row.get("osm_type") in ("node", "way", "relation"),
     applies=frozenset({"country", "language"}),
     rate=1.0,
     kinds=("place",),

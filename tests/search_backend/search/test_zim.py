@@ -88,7 +88,7 @@ def test_articles_of_any_make_have_an_extract(tmp_path: Path) -> None:
     }
     own = settings(tmp_path, write(tmp_path / "x.zim", articles))
     found = {hit.title: hit.snippet for hit in search(own, "oolong")}
-    assert found["Question"] == "How long is oolong brewed? Four minutes."
+    assert found["Question"] == "# Question How long is oolong brewed? Four minutes."
     assert found.get("Oolong, a scan", "") == ""
 
 

@@ -4,7 +4,7 @@ Messages come last and each is encoded once, so that the server's prompt cache s
 goes back only inside the current turn. A model without tool calls gets calls and results as plain
 messages and writes an envelope: a JSON object that names a tool and its arguments, or says that it
 will answer. A second request then asks for the answer. For a model that writes none the program
-searches with the question.
+searches with the question and opens the first pages.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
 """
@@ -94,6 +94,7 @@ def _call(index: int, call: ToolCall) -> dict[str, Any]:
 
 
 ANSWER = "answer"
+_PAGES = 2
 _QUERY = 200  # characters of a question that are searched for
 _HOW = """\
 You use a tool by writing one JSON object: {{"tool": NAME, "arguments": {{...}}}}. When you know \
@@ -160,15 +161,23 @@ def is_envelope(text: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get("tool"), str)
 
 
-def first_search(request: Request) -> tuple[ToolCall, ...]:
-    """Returns the search for the question, for a model that writes no envelope; () afterwards."""
+def first_calls(request: Request) -> tuple[ToolCall, ...]:
+    """Returns what the program calls for a model that writes no envelope: a search, then pages."""
     place, question = max(
         (i, m)
         for i, m in enumerate(request.messages)
         if m.role == "user" and not m.details.get("nudge")
     )
-    searched = any(m.role == "tool" for m in request.messages[place:])
-    if searched or all(tool.name != "web_search" for tool in request.tools):
-        return ()
-    query = {"query": asked(question)[-_QUERY:].strip()}
-    return (ToolCall(f"call_{uuid.uuid4().hex}", "web_search", query),)
+    offered = {tool.name for tool in request.tools}
+    results = [m for m in request.messages[place:] if m.role == "tool"]
+    used = {result.tool_name for result in results}
+    if not used and "web_search" in offered:
+        return (_call_of("web_search", {"query": asked(question)[-_QUERY:].strip()}),)
+    if used == {"web_search"} and "open_page" in offered:
+        rows = [row["url"] for result in results for row in result.details.get("results", ())]
+        return tuple(_call_of("open_page", {"url": url}) for url in rows[:_PAGES])
+    return ()
+
+
+def _call_of(name: str, arguments: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)

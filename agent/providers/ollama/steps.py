@@ -20,7 +20,7 @@ from searchloop.agent.providers.ollama.models import ModelCatalog, full_name, na
 from searchloop.agent.providers.ollama.request import (
     answering,
     asking,
-    first_search,
+    first_calls,
     in_words,
     is_envelope,
 )
@@ -128,7 +128,7 @@ class Steps:
                         yield event
             calls = end.message.tool_calls
             if not calls and end.stop_reason != "length" and not is_envelope(text):
-                calls = first_search(request)
+                calls = first_calls(request)
             if calls:
                 message = replace(end.message, content="", tool_calls=calls)
                 yield Finished(message, "tool_calls", asked)

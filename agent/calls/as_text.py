@@ -34,11 +34,6 @@ _TAG_WORDS = """
 _TAGS = (*_TAG_WORDS.split(), "<function name=", "<invoke name=")
 _LINES = ("commentary to=", "to=functions.", "assistantcommentary to=", "functools[")
 _SPACES = ("", *(f"{s}{m}" for s in ("functions", "default_api", "tools") for m in ".:"))
-_CHANNELS = (
-    *("functions", "default_api", "call", "function", "assistant", "commentary", "analysis"),
-    *("print", "await", "to", "json"),
-)
-_WORDS = re.compile(r"[\w-]+")
 _INFO = ("json", "tool_call", "tool_calls", "tool_code", "python", "xml", "text")
 _FENCED = re.compile(rf"```[ \t]*(?:{'|'.join(_INFO)}|)[ \t]*\n")
 _MAY_BEGIN = re.compile(r"[<{\[`\n]")
@@ -164,21 +159,7 @@ class TextCalls:
 
     def _tag_alive(self, text: str) -> bool:
         low = text.lower()
-        for tag in _TAGS:
-            if tag.startswith(low):
-                return True
-            if low.startswith(tag):
-                rest = text[len(tag) :].lstrip()
-                return tag.endswith("=") or not rest or rest[0] in "{[<`" or self._word_alive(rest)
-        return False
-
-    def _word_alive(self, rest: str) -> bool:
-        """Returns True for words that may name a tool or a channel."""
-        word = _WORDS.match(rest)
-        if word is None:
-            return False
-        low, known = word[0].lower(), {*map(str.lower, self._reader.tools), *_CHANNELS}
-        return low in known if word.end() < len(rest) else any(k.startswith(low) for k in known)
+        return any(tag.startswith(low) or low.startswith(tag) for tag in _TAGS)
 
     def _list_alive(self, text: str) -> bool:
         inner = text[1:].lstrip()

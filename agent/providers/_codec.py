@@ -18,7 +18,6 @@ from searchloop.agent.transport.exchange import (
     document_of,
     incomplete,
     then_raise,
-    unreadable,
 )
 from searchloop.agent.transport.refusals import TOO_LONG, Refusal, quoted, sentence, with_wishes
 from searchloop.agent.types import Request, StreamEvent
@@ -186,7 +185,10 @@ class DecoderBase(Generic[A]):
         except ProviderError as error:
             fault = error
         except MISREAD as error:
-            fault = self._unreadable()
+            api = self._codec.api
+            what = f"{self._server} sent an event that is not as {api} describes it."
+            remedy = f"Check that the base URL points to a server of {api}."
+            fault = ProviderError("bad_response", what, remedy)
             fault.__cause__ = error
         held = self._held() if self._answer.started else ""
         return then_raise([*events, *said(held)], fault)
@@ -230,6 +232,3 @@ class DecoderBase(Generic[A]):
         self._read_all(events, whole)
         if not self._finished:
             events.extend(self._end_of_stream())
-
-    def _unreadable(self) -> ProviderError:
-        return unreadable(self._server, self._codec.api)

@@ -24,7 +24,6 @@ from searchloop.agent.types import StreamEvent
 
 DRAIN_SECONDS = 0.2
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _STANDARD = {
     "accept": "text/event-stream, application/json",
@@ -175,23 +174,6 @@ class Response:
                         return
 
 
-def response_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str] | None:
-    """Joins repeated headers, in lower case; None for a head that is read in two ways.
-
-    The HTTP library accepts two lengths and chunks beside one: RFC 9112 6.3 calls these attacks.
-    """
-    found: dict[str, str] = {}
-    for name, value in pairs:
-        if _CONTROL.search(value):
-            return None
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    length, encoding = found.get("content-length"), found.get("transfer-encoding")
-    if length is not None and (encoding is not None or not length.isdecimal()):
-        return None
-    return found if encoding is None or encoding.lower() == "chunked" else None
-
-
 def request_headers(headers: Headers) -> dict[str, str]:
     """Adds our standard headers. Raises ConfigError for a value that HTTP forbids."""
     fields = {**_STANDARD, **dict(headers)}
@@ -334,13 +316,6 @@ def document_of(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
-
-
-def unreadable(server: str, api: str) -> ProviderError:
-    """Makes the error for bytes that belong to another API, or to none."""
-    said = f"{server} sent an event that is not as {api} describes it."
-    remedy = f"Check that the base URL points to a server of {api}."
-    return ProviderError("bad_response", said, remedy)
 
 
 def incomplete(server: str, why: str = "") -> IncompleteError:

@@ -19,7 +19,6 @@ from searchloop.agent.transport.exchange import (
     Response,
     Timeouts,
     redirected,
-    response_headers,
     target_of,
     transport_error,
 )
@@ -150,10 +149,10 @@ class Pool:
 
 
 def _response(origin: Origin, answer: aiohttp.ClientResponse) -> Response:
-    headers = response_headers(answer.raw_headers)
-    if headers is None or answer.status < 200:
-        raise transport_error("garbage", origin)
-    if "transfer-encoding" in headers and answer.version != aiohttp.HttpVersion11:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    coding, version = headers.get("transfer-encoding"), answer.version
+    known = coding is None or (coding.lower(), version) == ("chunked", aiohttp.HttpVersion11)
+    if answer.status < 200 or not known:
         raise transport_error("garbage", origin)
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise transport_error("compressed", origin)

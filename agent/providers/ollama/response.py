@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.calls.as_text import Found, rescue
-from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._answer import (
     Calls,
     PrintedText,
@@ -23,7 +23,7 @@ from searchloop.agent.providers._answer import (
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._wire import count, member, text_in
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, worded
+from searchloop.agent.providers.ollama.errors import explain, worded
 from searchloop.agent.providers.ollama.request import (
     PROVIDER,
     VERSION,
@@ -71,18 +71,8 @@ class OllamaDecoder(DecoderBase[ShownAnswer]):
             self._finish(event, out)
         return out
 
-    def _end_of_stream(self) -> Iterable[StreamEvent]:
-        what = "Ollama's answer broke off before it was finished."
-        remedy = (
-            "Ask again; if it happens twice, look at the server's log (it may be out of memory)."
-        )
-        raise IncompleteError("incomplete", what, remedy, retryable=True)
-
     def _held(self) -> str:
         return self._printed.held()
-
-    def _unreadable(self) -> ProviderError:
-        return ProviderError("bad_response", "The answer is not what Ollama sends.", NOT_OLLAMA)
 
     def _finish(self, chunk: dict[str, Any], out: list[StreamEvent]) -> None:
         self._finished = True
@@ -141,6 +131,8 @@ def read_details(chunk: dict[str, Any]) -> dict[str, Any]:
 
 class OllamaCodec(CodecBase):
     """See `Codec`. `installed` lists the models, for the error of an unknown one."""
+
+    api = "Ollama"
 
     def __init__(self, config: Config, installed: Callable[[], Sequence[str]] = tuple) -> None:
         self.endpoint = config.address

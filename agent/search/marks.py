@@ -36,12 +36,13 @@ _JOINS = re.compile(r"[ \t,;、，]*+\n?(?:and|und|et|y|和|と|、|[&/–-])? *
 _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
 _NAME = re.compile(
-    r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.(?!.*\b(?:js|com|org)\Z)|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)",
+    r"\A\w\d?\Z|[_$\\]|\A(?!v\d)[a-z]\w*\.(?!.*\b(?:js|com|org)\Z)|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)",
     re.ASCII,
 )
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
 _OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")
 _KEY = re.compile(r"[ \t]*(?:- )?[a-z_][\w.-]*:[ \t]*\Z", re.ASCII)
+_REFERENCE = re.compile(r"(?:\A|[\s(])\[[^\[\]\"',]*[^\W\d_]{2}[^\[\]\"',]*\]\Z")
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?>(?:[\s,;]*+\[\d{1,3}\])*)[ \t]*+(?:[.。][ \t]*+)?(?:\Z|\n)")
@@ -156,7 +157,8 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
         rows = text[max(0, start - 2000) : start].replace(" ", "")
         return rows.rpartition("\n")[2].lstrip("\t>").startswith("|") or "-|" in rows
     operator = last in "*/^&{[,-@#\\" or category(last) == "Sm"
-    stray = last == "]" and (glued or after[:1] == ":")
+    named = _REFERENCE.search(word)  # `[the page][1]`
+    stray = last == "]" and (glued or after[:1] == ":") and not named
     if stray or (operator and not _NO_OPERATOR.search(word)):
         return False
     if _OPERATED.match(text, match.end()):
@@ -181,7 +183,7 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
         return _CALL.search(word) is not None
     if not name or name[0].rstrip(".$") != name[0] or name[0].replace(".", "").isdigit():
         return False
-    if re.search(r"\d[ \u00a0*_]{1,3}\Z", word[: name.start()]):
+    if re.search(r"\d[ \u00a0*_]{1,3}(?:\w{1,3}/)?\Z", word[: name.start()]):
         return False  # a unit
     after = text[match.end() : match.end() + 2]
     if re.match(r":|[./][A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):

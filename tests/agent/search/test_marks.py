@@ -91,6 +91,7 @@ UNTOUCHED = [
     "\\[^1] and ![^1] and [^note]",
     "Along [1, 1, 1], of (1, 2) and [2, 3]. In[1]: x\nOut[2]: 3",
     "//div[3]/p[1]",
+    'Take ["ab", "bc"][1], keys["ab"][1] and f([ab])[1].',
     "The weight `w[1]` of w[2] and a List<int>[1], x, [1] and a | [2], self.net[1].",
     "See [Table 1], (Figure 2), [step 1 to 3], 10<sup>2</sup>, m<sup>3</sup>, x[ 1 ], [1 or 2].",
 ]
@@ -141,7 +142,8 @@ def test_the_writers_own_brackets_stay(text: str) -> None:
         ("C++[1], C#[2], Node.js[3], 5 °C[1], $x=1$[2]", ["[1]", "[2]", "[3]", "[1]", "[2]"]),
         ("The old bridge[1] is green. A new bridge[2] is red.", ["[1]", "[2]"]),
         ("It is 5 km[1] long, 6 km[2] wide, **5 m**[3] high.", ["[1]", "[2]", "[3]"]),
-        ("It weighs 5 t[1] after 6 s[2].", ["[1]", "[2]"]),
+        ("It weighs 5 t[1] after 6 km/h[2] in v1.2.3[3].", ["[1]", "[2]", "[3]"]),
+        ('So ([s1.example][1]).\n\n[1]: https://s1.example/ "S1"', ["[1]"]),
         ("So (Sources: [1], [2] and [3]).", ["[1]", "[2]", "[3]"]),
         ("(siehe: [1]) Source: [2] and others. (来源：[3]、[1])", ["[1]", "[2]", "[3]", "[1]"]),
         ("<b>It</b> [1] is so<br>[2]", ["[1]", "[2]"]),

@@ -29,7 +29,7 @@ from searchloop.render.words import LANGUAGES, STATIC, spoken, words_of
 from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body, status_of
 from searchloop.web.api.openapi import Route
 from searchloop.web.asgi import as_json
-from searchloop.web.gate import PERSON, SHARE_PATH, policy
+from searchloop.web.gate import PERSON, policy
 from searchloop.web.gate.access import Person
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,6 @@ _KINDS = {
 }
 _PACKED = {"text/html", "text/css", "text/javascript", "application/json"}
 _WORTH_PACKING = 1_400  # bytes; what is shorter fits one packet anyway
-_MOST_SHARED, _LONGEST_SHARED = 20, 1_000_000  # files; characters, as many as a question has
 _FRAME = "app/frame.html"
 _FOREVER = "private, max-age=31536000, immutable"
 _REFUSED = {  # code and words of an HTTP status
@@ -64,7 +63,6 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.url_map.merge_slashes = False
     app.add_url_rule("/", "page", _page)
-    app.add_url_rule(SHARE_PATH, "share", _shared, methods=["POST"])
     app.add_url_rule("/static/<path:name>", "file", _file)
     for route, handler in handlers:
         rule, method = route.path.replace("{", "<").replace("}", ">"), route.method.upper()
@@ -124,31 +122,14 @@ def _saved_as(name: str | None) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{plain}"{other}'} if name else {}
 
 
-def _shared() -> Response:
-    """Answers what another app shares with the page that has it in its question box, unsent."""
-    texts = [request.form.get(name, "").strip() for name in ("title", "text", "url")]
-    words = "\n".join(dict.fromkeys(filter(None, texts)))
-    files = [
-        {
-            "name": (each.filename or "file")[:200],
-            "type": each.mimetype,
-            "data": base64.b64encode(each.read()).decode(),
-        }
-        for each in request.files.getlist("files")[:_MOST_SHARED]
-    ]
-    return _page({"text": words[:_LONGEST_SHARED], "files": files})
-
-
-def _page(shared: dict[str, Any] | None = None) -> Response:
+def _page() -> Response:
     nonce = secrets.token_urlsafe(16)
     text = (STATIC / "index.html").read_text("utf-8").replace("/static/", f"/static/{_stamp()}/")
     text = text.replace("{nonce}", nonce)
     languages = json.dumps({name: words_of(name)["language.name"] for name in LANGUAGES})
     text = text.replace("{languages}", html.escape(languages)).replace("{version}", __version__)
-    # A block of data: `<` and `>` could end it.
-    given = json.dumps(shared).replace("<", "\\u003c").replace(">", "\\u003e") if shared else ""
     headers = {"Content-Security-Policy": policy(nonce)}
-    return Response(text.replace("{shared}", given), 200, headers, mimetype="text/html")
+    return Response(text, 200, headers, mimetype="text/html")
 
 
 # Browsers take brotli over TLS and from this machine.

@@ -18,7 +18,7 @@ BODIES = {
     "link": "<a href='{at}?q=stolen'>go</a>",
     "redirect": "<script>location.replace('{at}?q=stolen')</script>",
     "frame": "<iframe src='{at}?q=stolen'></iframe>",
-    "form": "<form method=post enctype=multipart/form-data action='{at}share'>"
+    "form": "<form method=post enctype=multipart/form-data action='{at}'>"
     "<input name=text value=stolen></form><script>document.forms[0].submit()</script>",
     "script": "<script>open('{at}?q=stolen')</script>",
 }
@@ -34,6 +34,9 @@ def test_a_question_in_the_address_waits_to_be_sent(
 ) -> None:
     """It is in the box once, with the words that were there; nothing is asked before one press."""
     before, chats = sessions(house), len(ollama.chats)
+    box(page).fill("mine")
+    page.goto(f"{house.url}?text=Look&url=https%3A%2F%2Ftides.example%2F")  # as another app shares
+    expect(box(page)).to_have_value("Look\nhttps://tides.example/\n\nmine")
     box(page).fill("mine")
     page.goto(f"{house.url}?q=When+is+low+water%3F")
     expect(box(page)).to_have_value("When is low water?\n\nmine")
@@ -72,35 +75,6 @@ def test_no_foreign_page_opens_a_question(browser: Browser, house: House) -> Non
             expect(shown.locator("#question")).to_have_count(0)
         assert sessions(house) == before, way
     context.close()
-
-
-def test_what_an_app_shares_is_in_the_box(page: Page, house: House) -> None:
-    """Text, address and a file, unsent; a reload brings the page and not the form again."""
-    before = sessions(house)
-    body = b""
-    for name, more, value in (
-        ("text", "", b"Look at this"),
-        ("url", "", b"https://tides.example/"),
-        ("files", '; filename="low.md"\r\nContent-Type: text/plain', b"At six."),
-    ):
-        body += b'--B\r\nContent-Disposition: form-data; name="' + name.encode() + b'"'
-        body += more.encode() + b"\r\n\r\n" + value + b"\r\n"
-    body += b"--B--\r\n"
-    kind = "multipart/form-data; boundary=B"
-    head = {"content-type": kind, "sec-fetch-site": "none", "origin": "null"}
-
-    def posted(route: object) -> None:
-        answer = page.request.post(f"{house.url}share", data=body, headers=head)
-        route.fulfill(response=answer)  # type: ignore[attr-defined]
-
-    page.route("**/share", posted)  # a browser posts it itself, which a test cannot make it do
-    page.goto(f"{house.url}share")
-    expect(box(page)).to_have_value("Look at this\nhttps://tides.example/")
-    expect(page.locator("#shelf")).to_contain_text("low.md")
-    assert page.url == house.url
-    page.reload()
-    expect(box(page)).to_have_value("Look at this\nhttps://tides.example/")
-    assert sessions(house) == before
 
 
 def test_the_page_can_be_installed(page: Page) -> None:

@@ -296,3 +296,14 @@ def test_bound_to_all_addresses_the_one_called_is_ours() -> None:
 def test_odd_request_targets_are_refused(target: str) -> None:
     """Only a path of ours in plain characters is looked at."""
     assert ask("GET", target, allowed()).status == 400
+
+
+def test_no_site_opens_a_question(tmp_path: Path) -> None:
+    """A link, a redirect, a frame: the browser says that another site began it."""
+    kinds = [(s, m) for s in ("cross-site", "same-site") for m in ("navigate", "no-cors")]
+    heads = [allowed(**{"sec-fetch-site": s, "sec-fetch-mode": m}) for s, m in kinds]
+    for head in heads:
+        answer = ask("GET", "/?q=hi", head)
+        assert (answer.status, answer.error["code"]) == (403, "cross_site")
+    own = allowed(**{"sec-fetch-site": "none", "sec-fetch-mode": "navigate"})
+    assert ask("GET", "/?q=hi", own).status == 200

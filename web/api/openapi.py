@@ -40,7 +40,6 @@ ANY_FILE = "*/*"
 _OTHERS = (
     (Route("get", "/", "text/html"), "The page"),
     (Route("get", "/static/{name}", ANY_FILE), "A file of the page"),
-    (Route("post", "/share", "text/html"), "The page, with what another app shares, unsent"),
     (Route("get", "/api/engines", "Engines"), "Search engines, and what each one lacks"),
     (
         Route("get", "/api/sessions/{id}/events", "text/event-stream", query=("after", "view")),
@@ -121,7 +120,7 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
         operation["requestBody"] = {"required": required, "content": content}
     if found.whose != "anyone":
         operation["x-whose"] = found.whose
-    if found.path in ("/api/health", "/opensearch.xml"):
+    if found.path == "/api/health":
         operation["security"] = []
     return operation
 

@@ -122,18 +122,14 @@ BODY_SECONDS = 10.0
 # Requests with files, and how large and slow these may be.
 MAX_FILES = 30 * MAX_BODY
 _FILES = re.compile(
-    r"/api/(?:sessions/[^/]+/messages|attachments|audit)|/share"
+    r"/api/(?:sessions/[^/]+/messages|attachments|audit)"
     r"|/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"
 )
 _SLOWER = 12
 # A file that goes to disk as it arrives, and what it may be; the handler bounds its time.
 IMPORT_PATH, MAX_IMPORT = "/api/sessions/import", 2 << 30
 _FILE_KINDS = (b"application/octet-stream", b"application/zip", b"application/json")
-# What another app shares comes as a form that the browser itself posts, never a page of a site.
-SHARE_PATH = "/share"
-_SHARED = b"multipart/form-data"
-# A browser that adds a search engine reads its description without a cookie.
-OPEN_PATHS = frozenset({"/api/health", "/opensearch.xml"})
+OPEN_PATHS = frozenset({"/api/health"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _FORM = b"application/x-www-form-urlencoded"
@@ -258,7 +254,6 @@ class Gate:
         if _is_file(scope):
             return _file_refusal(head) or judged
         form = _FORM if scope["path"] in self._forms else b""
-        form = _SHARED if _shares(scope, head) else form
         return _body_refusal(head, form, *self._bound(scope)) or judged
 
     def _bound(self, scope: Scope) -> tuple[int, Refusal]:
@@ -278,10 +273,9 @@ class Gate:
             words = "This server does not answer to that host name."
             remedy = f"Open http://127.0.0.1:{self._access.port} on this machine."
             return Refusal(403, "bad_host", words, remedy)
-        own = (self._public, *((b"null",) if _shares(scope, head) else ()))
         if (
             origin is not None
-            and origin not in own
+            and origin != self._public
             and not (origin.startswith(b"http://") and self._is_ours(origin[7:], scope))
         ):
             return _FOREIGN_ORIGIN
@@ -362,11 +356,6 @@ def _head(headers: Sequence[Header], once: Collection[bytes]) -> dict[bytes, byt
 def _is_file(scope: Scope) -> bool:
     """Tells the request that brings chats in: its body is streamed to the application."""
     return bool(scope["path"] == IMPORT_PATH and scope["method"] == "POST")
-
-
-def _shares(scope: Scope, head: dict[bytes, bytes]) -> bool:
-    """Tells what another app shares: the browser says that no page sent it, and names no origin."""
-    return bool(scope["path"] == SHARE_PATH and head.get(b"sec-fetch-site") == b"none")
 
 
 def _file_refusal(head: dict[bytes, bytes]) -> Refusal | None:

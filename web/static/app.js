@@ -677,16 +677,10 @@ tabs.addEventListener("message", ({ data }) => {
 // A question in the address, of a browser's search box or another app's share: it waits in the box for
 // the person to send it, and is asked for once.
 function receive() {
-  const asked = new URLSearchParams(location.search).get("q")?.trim();
-  const shared = JSON.parse(el("shared").textContent || "null");
-  el("shared").remove();
+  const given = new URLSearchParams(location.search);
+  const asked = ["q", "title", "text", "url"].map(name => given.get(name)?.trim()).filter(Boolean);
   if (location.search || location.pathname !== "/") history.replaceState(null, "", `/${location.hash}`);
-  if (asked) box.receive({ text: asked });
-  if (shared) box.receive({ text: shared.text, files: shared.files.map(fileOf) });
-}
-
-function fileOf({ name, type, data }) {
-  return new File([Uint8Array.from(atob(data), letter => letter.charCodeAt(0))], name, { type });
+  if (asked.length) box.receive(asked.join("\n"));
 }
 
 if (location.hash.length > 2) openSession(...fromAddress());

@@ -462,11 +462,10 @@ export function composer(el, on) {
   );
   for (const name of Object.keys(opened)) el(name).addEventListener("click", () => open(name));
 
-  /** Puts what came from elsewhere into the box and on the shelf, and sends nothing. */
-  async function receive({ text = "", files = [] }) {
+  /** Puts what came from elsewhere into the box, and sends nothing. */
+  function receive(text) {
     if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
-    else if (text) giveBack(text);
-    await add(files);
+    else giveBack(text);
   }
 
   return { update, giveBack, ask, receive, leave, forget, carry, focus: () => question.focus() };

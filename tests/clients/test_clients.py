@@ -22,11 +22,12 @@ import pytest
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.tables import each_row
 from tests.waiting import until
-from tests.web.faces import KEY, MODEL, desk, model
+from tests.web.faces import KEY, MODEL, called, desk, model
 
 HERE = Path(__file__).parent
 PROGRAMS, NODE, ROOT = HERE / "programs", HERE / "node", HERE.parents[1]
 PYTHON, README = ROOT / "build/clients/bin/python", ROOT / "README.md"
+AGENTS = ROOT / "build/agents/node_modules/.bin"
 GUIDE = ROOT / "docs" / "guides" / "other-programs.md"
 CHECKS = ("answer", "stream", "search", "tools", "stop", "down", "off")
 # The name of a client, its protocol, its script.
@@ -45,14 +46,40 @@ CLIENTS = (
     ("openai-node", "Responses", "openai_responses.js"),
     ("@anthropic-ai/sdk", "Messages", "anthropic_messages.js"),
     ("ai-sdk", "Responses", "ai_sdk.js"),
+    ("claude-code", "Messages", "coding_agents.py claude MODEL"),
+    ("claude-code", "MCP", "coding_agents.py claude MCP"),
+    ("codex", "Responses", "coding_agents.py codex MODEL"),
+    ("codex", "MCP", "coding_agents.py codex MCP"),
+    ("opencode", "Chat Completions", "coding_agents.py opencode MODEL"),
+    ("opencode", "MCP", "coding_agents.py opencode MCP"),
 )
 SAMPLE = CLIENTS[1:4]  # installed for other tests too
 # What a client cannot do, whoever serves it; the guide says why.
-KNOWN = {("`llm`", "search")}
+KNOWN = {("`llm`", "search"), ("codex", "search"), ("opencode", "search")}
+SHELL = {"exec_command": "cmd", "Bash": "command", "bash": "command"}  # a coding agent's own tool
 NO = "**no**"
 DEAD = {"OLLAMA_HOST": "http://127.0.0.1:1"}  # where no provider answers
 Tried = tuple[str, str, dict[str, str]]  # a client, its protocol, what came of it
 TABLE = re.compile(r"(?<=<!-- clients -->\n).*?(?=<!-- /clients -->)", re.DOTALL)
+
+
+def minded(asked: Received) -> Reply:
+    """The model, which knows a coding agent's own shell, and our search among its tools."""
+    if asked.method == "GET":
+        return model(asked)
+    last, tools = asked.json["messages"][-1], asked.json.get("tools", ())
+    names = [tool["function"]["name"] for tool in tools]
+    found = "search-switch" in last["content"] or "switched off" in last["content"]
+    if b"by MCP" in asked.body and not found:
+        ours = [name for name in names if name.endswith("web_search") and name != "web_search"]
+        if ours:
+            return called(ours[0], query="search switch")
+        if "WaitForMcpServers" in names:
+            return called("WaitForMcpServers")
+    for name in SHELL.keys() & names:
+        if last["role"] == "user" and "weather.txt" in last["content"]:
+            return called(name, **{SHELL[name]: "cat weather.txt", "description": "Reads it"})
+    return model(asked)
 
 
 @contextmanager
@@ -62,15 +89,17 @@ def place(home: Path) -> Iterator[dict[str, str]]:
     def gone(asked: Received) -> Reply:
         # The last request may be of another client, which is tried at the same time.
         def waiting() -> list[Received]:
-            return [each for each in at.server.requests if b'"wait"' in each.body]
+            return [each for each in at.server.requests if b"wait for ever" in each.body]
 
         with suppress(AssertionError):  # who left before the model was asked has stopped the run
-            until(waiting, 5)
+            until(waiting, 60 if asked.path.endswith("asked") else 5)
+        if asked.path.endswith("asked"):
+            return json_reply(None)
         return json_reply(all(each.gone.wait(50) for each in waiting()))
 
     with ExitStack() as stack:
-        at = stack.enter_context(desk(home / "on", model, SEARCH_ENGINES="library", **DEAD))
-        off = stack.enter_context(desk(home / "off", SEARCHLOOP_CLIENT_SEARCH="off"))
+        at = stack.enter_context(desk(home / "on", minded, SEARCH_ENGINES="library", **DEAD))
+        off = stack.enter_context(desk(home / "off", minded, SEARCHLOOP_CLIENT_SEARCH="off"))
         told = stack.enter_context(FakeServer(gone))
         yield {
             "BASE": at.running.serving.base,
@@ -80,7 +109,7 @@ def place(home: Path) -> Iterator[dict[str, str]]:
             "DOWN": "ollama:gone",
             "KEY": KEY,
             "HOME": str(home),
-            "PATH": os.environ["PATH"],
+            "PATH": f"{AGENTS}:{os.environ['PATH']}",
             # A client that would ask anybody else finds nobody.
             "HTTPS_PROXY": "http://127.0.0.1:1",
             "NO_PROXY": "127.0.0.1",
@@ -91,12 +120,13 @@ def place(home: Path) -> Iterator[dict[str, str]]:
 
 def tried(script: str, python: Path, home: Path) -> dict[str, str]:
     """What came of one client: its version, and for each check "ok", "-" or what went wrong."""
-    node = script.endswith(".js")
-    command = (
-        [shutil.which("node") or "node", NODE / script] if node else [python, PROGRAMS / script]
-    )
+    name, *more = script.split()
+    node = name.endswith(".js")
+    command = [shutil.which("node") or "node", NODE / name] if node else [python, PROGRAMS / name]
     with place(home) as env:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [*command, *more], env=env, capture_output=True, text=True, timeout=500
+        )
     assert done.stdout, done.stderr[-2000:]
     told: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -142,8 +172,8 @@ def _by_protocol(tried_all: list[Tried]) -> str:
     for protocol in dict.fromkeys(by for _, by, _ in tried_all):
         of = [(name, told) for name, by, told in tried_all if by == protocol]
         names = ", ".join(f"{name} {told['version']}" for name, told in of)
-        marks = [[_mark(told[check]) for _, told in of] for check in CHECKS]
-        cells = [m[0] if len({*m}) == 1 else f"{m.count('yes')} of {len(m)}" for m in marks]
+        marks = [[m for _, told in of if (m := _mark(told[c])) != "-"] for c in CHECKS]
+        cells = [f"{m.count('yes')} of {len(m)}" if NO in m else (m or "-")[0] for m in marks]
         rows.append([protocol, names, *cells])
     return _table(["asked by", "clients that were tried", *CHECKS], rows)
 

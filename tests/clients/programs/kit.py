@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +34,15 @@ def must(true: object, words: Any) -> None:
     """Raises an error with these words unless something is so."""
     if not true:
         raise AssertionError(str(words)[:300])
+
+
+def version_of(program: str) -> str:
+    """Returns the version of a Python package, or of a program on the PATH."""
+    try:
+        return version(program)
+    except PackageNotFoundError:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+        return re.findall(r"\d+(?:\.\d+)+", said.stdout)[0]
 
 
 def chat_ways(create: Callable[..., Any]) -> Callable[..., Told]:
@@ -90,7 +101,7 @@ def try_all(package: str, ask: Callable[..., Told], leave: Callable[..., None], 
         must(told[0].endswith("is warm."), told)
 
     def stop() -> None:
-        leave(at, "wait")
+        leave(at, "wait for ever")
         with urllib.request.urlopen(env["GONE"], timeout=60) as reply:
             must(json.load(reply), "the run went on after its client had left")
 
@@ -110,7 +121,7 @@ def try_all(package: str, ask: Callable[..., Told], leave: Callable[..., None], 
         else:
             must(False, f"no error, but {told}")
 
-    told = {"version": version(package)}
+    told = {"version": version_of(package)}
     for check in (answer, stream, search, tools, stop, down, off):
         name = check.__name__
         try:

@@ -51,7 +51,7 @@ def test_a_cut_export_is_brought_in_by_keys_alone(
     expect(section.get_by_role("listitem")).to_have_text("Chat 3: the file is cut here.")
     assert axe(page) == []
     with page.expect_download() as download:
-        section.get_by_role("link").press("Enter")
+        section.get_by_role("button").last.press("Enter")
     whole = json.loads(Path(download.value.path()).read_bytes())
     assert {chat["session"]["title"] for chat in whole} == {"Tide 0", "Tide 1"}
     page.keyboard.press("Escape")

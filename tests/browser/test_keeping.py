@@ -223,25 +223,6 @@ def test_a_rating_and_options_stay_in_the_chat(page: Page, house: House, ollama:
     assert "options" not in house.call("GET", f"/api/sessions/{session}")["settings"]
 
 
-def test_what_a_person_tells_every_chat_is_in_the_settings(
-    page: Page, house: House, ollama: LedOllama
-) -> None:
-    """It is saved when it is left, and every model gets it."""
-    page.locator("#open-settings").click()
-    page.locator("#settings nav").get_by_role("button", name="Agents").click()
-    page.get_by_label("About you").fill("I am a nurse.")
-    page.get_by_label("About you").blur()
-    expect(page.locator("#words-about-state")).to_have_text("Saved.")
-    page.get_by_label("How to answer").fill("Be brief.")
-    page.get_by_label("How to answer").blur()
-    expect(page.locator("#words-answer-state")).to_have_text("Saved.")
-    assert house.call("GET", "/api/instructions") == {
-        "about": "I am a nurse.",
-        "answer": "Be brief.",
-    }
-    house.call("PATCH", "/api/instructions", {"about": "", "answer": ""})
-
-
 def test_a_chat_gets_its_title_while_one_looks_on(
     enter: Any, tmp_path: Path, ollama: LedOllama
 ) -> None:

@@ -144,8 +144,12 @@ def _is_change(route: Route) -> bool:
     return route.request.method == "PATCH"
 
 
-def test_five_hundred_models_are_searched_and_called(page: Page, house: House) -> None:
-    """The picker stays on the screen and finds one by a word; the list of @ names eight at most."""
+def test_five_hundred_models_are_searched_and_called(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """The picker stays on the screen and finds one by a word; the list of @ names eight at most,
+    and each menu under an answer six, with a way to search all of them."""
+    turn = told(page, ollama, "Which?")
     known = house.call("GET", "/api/models")
     local = next(model for model in known["models"] if model["id"] == LOCAL)
     many = [{**local, "id": f"ollama:m{n}", "title": f"Model number {n}"} for n in range(500)]
@@ -163,6 +167,13 @@ def test_five_hundred_models_are_searched_and_called(page: Page, house: House) -
     expect(box(page)).to_have_value("Kept")
     box(page).fill("@number")
     expect(page.locator('#slash [role="option"]')).to_have_count(8)
+    for tool, entry in (("Ask again", "With "), ("Side by side", "Beside ")):
+        turn.get_by_role("button", name=tool).click()
+        expect(page.get_by_role("menuitem", name=entry)).to_have_count(6 + (tool == "Ask again"))
+        page.get_by_role("menuitem", name="Another model…").click()
+        page.get_by_role("combobox", name="Find a model").fill("number 499")
+        expect(options).to_have_count(1)
+        page.keyboard.press("Escape")
 
 
 def test_a_chat_of_five_thousand_turns_opens_and_is_asked(

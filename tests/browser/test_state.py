@@ -146,14 +146,6 @@ def test_what_was_undone_and_run_is_said_where_it_happened(modules: Page) -> Non
     assert [turn["undone"] for turn in turns] == [None, ["a.md"]]
 
 
-def test_a_summary_stands_at_the_last_turn_that_it_covers(modules: Page) -> None:
-    """Wherever it was made; the words of an edited one replace those of before."""
-    made = {"type": "summary", "upto": 1, "turns": [1], "text": "So far."}
-    kinds = [KINDS[0], KINDS[0], KINDS[0], made, {**made, "text": "Better."}]
-    turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
-    assert [turn["summary"] for turn in turns] == ["Better.", "", ""]
-
-
 GROW = """async (runs) => {
   const { changed } = await import("/static/chat/state.js");
   const { grow, h, render } = await import("/static/lib/dom.js");

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.house import LOCAL, MODEL, House, LedOllama, called
+from tests.browser.house import LOCAL, MODEL, House, LedOllama
 from tests.browser.steps import (
     ask,
     asked,
@@ -62,18 +62,6 @@ def test_what_is_shown_is_what_the_next_request_holds(
     with page.expect_response(lambda r: r.request.method == "DELETE"):
         new.click()
     assert tried not in [s["id"] for s in house.call("GET", "/api/sessions")["sessions"]]
-
-
-def test_a_change_in_another_tab_is_shown_here(page: Page) -> None:
-    """Two tabs on one chat never show two truths."""
-    turn_on(page)
-    asked(page)
-    other = page.context.new_page()
-    other.goto(page.url)
-    expect(switch(other)).to_be_checked()
-    other.locator("#switch").click()
-    expect(switch(other)).not_to_be_checked()
-    expect(switch(page)).not_to_be_checked()
 
 
 def test_what_cannot_be_done_is_said_with_the_next_step(page: Page) -> None:
@@ -236,29 +224,6 @@ def test_a_question_sent_while_its_chat_opens_is_sent_once_it_is_open(
     expect(wait_for_answer(page).locator(".answer")).to_have_text("Yes.")
     expect(page.locator(".bubble")).to_have_text(["In time?"])
     expect(box(page)).to_have_value("")
-
-
-def test_the_searches_are_told_while_they_run(page: Page, ollama: LedOllama) -> None:
-    """The line names the query and ends when the search has; then everything folds into one."""
-    ollama.script = lambda messages: (
-        ["It is decided once per turn [1]."]
-        if messages[-1]["role"] == "tool"
-        else [{"thinking": "I should search."}, *called("web_search", query="search switch")]
-    )
-    choose_model(page, LOCAL)
-    turn_on(page)
-    turn = asked(page)
-    summary = turn.locator(".activity > summary")
-    expect(summary).to_contain_text("Searched 1 query")
-    expect(turn.locator(".step").first).to_be_hidden()
-    summary.click()
-    expect(turn.locator(".step").first).to_contain_text("Searched “search switch”")
-    trail = "DuckDuckGo: not asked, this machine is offline · used Library"
-    expect(turn.locator(".step").first).to_contain_text(trail)
-    assert turn.locator(".step.open").count() == 0
-    expect(turn.locator(".answer .chip")).to_have_text("1")
-    expect(turn.locator(".thoughts-text")).to_contain_text("I should search.")
-    expect(turn.locator(".facts")).to_contain_text("tokens in")
 
 
 def test_the_model_picker_is_searched_and_walked_by_keys(page: Page) -> None:

@@ -12,7 +12,7 @@ const FORMATS = ["md", "html", "json", "trace"];
 const ATTACHED = "\n\nAttached file: ";
 const MOST_TRIES = 20; // places of a question's text where its files might begin
 const LONG = 200; // characters; a longer question is no heading
-const TWO_LINES = 70; // characters; a longer one is folded on a phone
+const TWO_LINES = 50; // characters; a longer one is folded on a phone
 const MOST_MODELS = 6; // in a menu; "another model" has them all, with a search
 
 /** A file as it stands in a question, in a fence that its own text cannot close. */
@@ -206,9 +206,11 @@ export function answerTools(turn, on) {
     (open || unnamed) && !isChecking(turn) && on.checks() !== "never"
       ? h("button.small", { onclick: () => on.check(turn) }, label)
       : null,
-    (open || unclear) && !isChecking(turn) ? worded("check", t("check.ask"), () => waysToCheck(turn, on)) : null,
+    (open || unclear) && !isChecking(turn)
+      ? worded("check", t("check.ask"), button => waysToCheck(button, turn, on))
+      : null,
     menu("again", t("turn.again"), button => waysToAskAgain(button, turn, on)),
-    worded("columns", t("compare.title"), () => waysToCompare(turn, on)),
+    worded("columns", t("compare.title"), button => waysToCompare(button, turn, on)),
     menu("export", t("turn.export"), () =>
       FORMATS.map(format => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),
@@ -235,36 +237,41 @@ function reader(turn, on) {
 
 const PER_MARK = 400; // tokens of a claim with its sentences, about
 
-const modelItem = ({ id }, label, run) => ({ label, hint: nameOf(id.split(":")[0]), run });
+// The first of the models by name, and a list of all that is searched.
+function modelItems(button, models, current, label, run, hint = "") {
+  const item = ({ id, ...model }) => ({
+    label: t(label, { model: titleOf({ id, ...model }) }),
+    hint: hint || nameOf(id.split(":")[0]),
+    run: () => run(id),
+  });
+  const pick = async () => (await import("../composer/model_picker.js")).openPicker(button, models, current, run);
+  return [
+    ...models.slice(0, MOST_MODELS).map(item),
+    models.length > MOST_MODELS ? { label: t("again.more"), run: pick } : undefined,
+  ];
+}
 
 // What reads the marks: our own comparison of words, or a model too; that of the answer first.
-function waysToCheck(turn, on) {
+function waysToCheck(button, turn, on) {
   const able = on.models().filter(model => !model.id.startsWith("builtin:"));
   able.sort((a, b) => (b.id === turn.model) - (a.id === turn.model));
   const { open, unclear } = checkedMarks(turn);
   const hint = t("check.about", { n: number((open + unclear) * PER_MARK) });
-  const read = model => ({
-    ...modelItem(model, t("check.with", { model: titleOf(model) }), () => on.check(turn, model.id)),
-    hint,
-  });
   return [
     { label: t("check.words"), run: () => on.check(turn, "words") },
     able.length ? null : undefined,
-    ...able.slice(0, MOST_MODELS).map(read),
+    ...modelItems(button, able, turn.model, "check.with", id => on.check(turn, id), hint),
   ];
 }
 
 // The answers there are side by side, or one more beside this one.
-function waysToCompare(turn, on) {
-  const others = on
-    .models()
-    .filter(model => model.id !== turn.model)
-    .slice(0, MOST_MODELS);
-  const beside = async model => (await on.again(turn, { model: model.id, aside: true })) && on.compare(turn);
-  const more = others.map(model => modelItem(model, t("compare.with", { model: titleOf(model) }), () => beside(model)));
+function waysToCompare(button, turn, on) {
+  const others = on.models().filter(model => model.id !== turn.model);
+  const beside = async model => (await on.again(turn, { model, aside: true })) && on.compare(turn);
+  const more = modelItems(button, others, turn.model, "compare.with", beside);
   const there = { label: t("compare.there", { n: turn.versions.length }), run: () => on.compare(turn) };
-  const items = turn.versions.length > 1 ? [there, more.length ? null : undefined, ...more] : more;
-  return items.length ? items : [{ label: t("compare.none"), run: () => {} }];
+  const items = turn.versions.length > 1 ? [there, others.length ? null : undefined, ...more] : more;
+  return others.length || items.length > 1 ? items : [{ label: t("compare.none"), run: () => {} }];
 }
 
 /** The menu of ways to ask again: with another model, with or without search. */
@@ -279,17 +286,7 @@ function waysToAskAgain(button, turn, on) {
     { label: t("again.same"), run: () => on.again(turn, {}) },
     { label: t(searched ? "again.offline" : "again.online"), run: () => on.again(turn, other) },
     models.length ? null : undefined,
-    ...models
-      .slice(0, MOST_MODELS)
-      .map(model =>
-        modelItem(model, t("again.model", { model: titleOf(model) }), () => on.again(turn, { model: model.id })),
-      ),
+    ...modelItems(button, models, turn.model, "again.model", model => on.again(turn, { model })),
     { label: t("template.from"), run: () => on.template(partsOf(turn.question).words) },
-    models.length > MOST_MODELS ? { label: t("again.more"), run: () => pickAnother(button, turn, on) } : undefined,
   ];
-}
-
-async function pickAnother(button, turn, on) {
-  const { openPicker } = await import("../composer/model_picker.js");
-  openPicker(button, on.models(), turn.model, model => on.again(turn, { model }));
 }

@@ -45,7 +45,7 @@ export function openMenu(anchor, label, items, kind = "") {
 
 /** Opens a popover at `anchor`, which gets the focus back when it closes. */
 export function openAt(anchor, popover) {
-  const again = () => place(popover, anchor);
+  const again = () => requestAnimationFrame(() => place(popover, anchor)); // the anchor may be moved first
   addEventListener("resize", again);
   popover.addEventListener("toggle", event => {
     if (event.newState === "open") return;

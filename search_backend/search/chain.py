@@ -73,7 +73,7 @@ class Chain:
         query = self._settings.held(query)
         if engine is not None:  # whoever names one wants it asked now
             return self._search(query, engine)
-        key = f"{self._scope()}\n{query!r}"
+        key = repr(query)
 
         def work() -> SearchAnswer:
             if known := self._known(key, chat):
@@ -140,13 +140,6 @@ class Chain:
         engines = self._schedule.engines
         answered = [engines[a.engine] for a in answer.attempts if a.status == "ok"]
         return self._settings.cache_seconds if all(one.remote for one in answered) else 0.0
-
-    def _scope(self) -> str:
-        """Returns the settings, without secrets, on which an answer depends beside the query."""
-        settings, engines = self._settings, self._schedule.engines.values()
-        known = [s.name for e in engines for s in e.settings if not s.secret]
-        values = [f"{name}={settings.keys.get(name, '')}" for name in known]
-        return "\n".join([",".join(self._schedule.order()), str(settings.routed), *values])
 
     def _named(self, name: str) -> Engine:
         engine = self._schedule.engines.get(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,28 +42,28 @@ def test_the_newest_values_are_there_within_the_bounds(
 
 
 def test_the_same_search_gets_the_same_answer(tmp_path: Path) -> None:
-    """Nobody is asked, and the answer says that it is kept and how old it is. Another question or
-    another wish is asked."""
-    down, web = Script(DOWN), Script([URL])
-    chain = chain_of(tmp_path, {"down": down, "web": web}, cache_seconds=60.0)
+    """Nobody is asked, and the answer says that it is kept and how old it is. Another question,
+    another wish and an engine by name are asked; a failure and what this machine knows is not
+    kept, nor anything for longer than its time."""
+    down, web, clock = Script(DOWN), Script([URL]), Clock()
+    cache = Cache(clock)
+    chain = chain_of(tmp_path, {"down": down, "web": web}, clock, cache, cache_seconds=60.0)
     first, again = chain.search(TEA), chain.search(TEA)
-    assert (first.cached, again.cached, again.results) == (False, True, first.results)
     assert (down.asked, web.asked) == (["tea"], ["tea"])
     assert again.as_json() == first.as_json() | {"cached": True, "age": 0}
-    for n, query in enumerate((Query("pots"), Query("tea", max_results=3)), 2):
-        assert not chain.search(query).cached
+    asked = [(Query("pots"), None), (Query("tea", max_results=3), None), (TEA, "web")]
+    for n, (query, engine) in enumerate(asked, 2):
+        assert not chain.search(query, engine).cached
         assert len(web.asked) == n
-
-
-@pytest.mark.parametrize(
-    ("engine", "seconds", "kept"),
-    [("local", 60.0, False), ("web", 60.0, True), ("web", 0.0, False)],
-)
-def test_freshness_is_the_engines(tmp_path: Path, engine: str, seconds: float, kept: bool) -> None:
-    """What this machine knows is never kept."""
-    made = chain_of(tmp_path, {engine: Script([URL])}, cache_seconds=seconds)
-    made.search(TEA)
-    assert made.search(TEA).cached is kept
+    clock.now += 60
+    assert not chain.search(TEA).cached
+    for engine, answers, seconds in (
+        ("local", [URL], 60.0),
+        ("web", [URL], 0.0),
+        ("web", [], 60.0),
+    ):
+        made = chain_of(tmp_path, {engine: Script(answers)}, cache_seconds=seconds)
+        assert [made.search(TEA).cached for _ in range(2)] == [False, False]
 
 
 def test_a_file_of_before_goes(tmp_path: Path) -> None:

@@ -355,25 +355,6 @@ def test_the_first_of_two_late_engines_may_still_win(tmp_path: Path) -> None:
         assert trail(h.ask("a")) == [("one", "ok", ""), ("two", "skipped", "overtaken")]
 
 
-def test_the_same_search_again_asks_nobody(tmp_path: Path) -> None:
-    """A kept answer says so, ends with its time, and is not used for an engine named; a failure is
-    not kept."""
-    clock, good = Clock(), found("https://a.example/")
-    with house(tmp_path, {"one": [Reply(b"", 400), good]}, clock, cache_seconds=60.0) as h:
-        assert [h.ask().status for _ in range(2)] == ["error", "ok"]
-    with house(tmp_path, {"one": good}, clock, cache_seconds=60.0) as h:
-        first, again = h.ask(), h.ask()
-        assert (first.cached, again.cached) == (False, True)
-        assert again.results == first.results
-        assert again.as_json()["cached"] is True
-        assert "cached" not in first.as_json()
-        assert h.asked("one") == 1
-        h.ask(engine="one")
-        assert h.asked("one") == 2
-        clock.now += 61
-        assert not h.ask().cached
-
-
 def test_equal_searches_at_once_are_one(tmp_path: Path) -> None:
     """Sixteen at the same moment cost what one costs, and all get its answer."""
     never = threading.Event()

@@ -73,8 +73,7 @@ T = TypeVar("T")
 State = Literal["idle", "connecting", "ready", "failed"]
 LONGEST = 60.0  # seconds between two attempts at most
 _PROMPT = 100_000  # characters
-_RELIST = 1.0  # seconds between two listings at least
-_LISTEN_AGAIN = (1.0, 10.0, 60.0, 300.0)  # seconds before a lost stream is opened again
+_RELIST = 60.0  # seconds after which its tools are listed again, also if it says no change
 _CLOSE = 8.0  # seconds for a connection to end
 _CLOSED = -32000  # the SDK's error code for a connection that is closed
 
@@ -101,7 +100,8 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._over = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._changed = False  # as it says
+        self._listed = 0.0
         self._watch: OriginGuard | None = None
         self._failures = 0
         self._again = 0.0
@@ -135,6 +135,7 @@ class Connection:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     await self._settled.wait()
+        await self._list_again()
         return self.state == "ready"
 
     def retry_now(self) -> None:
@@ -251,7 +252,6 @@ class Connection:
         self._begun = time.monotonic()
         self._settled.clear()
         self._over.clear()
-        self._changed.clear()
         self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
 
     async def _live(self) -> None:
@@ -264,7 +264,7 @@ class Connection:
                     await self._list(client)
                 self._client, self.state = client, "ready"
                 self._settled.set()
-                await self._attend(client)
+                await self._over.wait()
             self._failed(lost(self.server, self.said), began)
         except Exception as error:
             over = self._over.is_set() or self.said.fault
@@ -303,47 +303,23 @@ class Connection:
         self.version = line(about.version, 40) if about else ""
         return client
 
-    async def _attend(self, client: Client) -> None:
-        """Waits for the end; lists the tools again when the server says that they changed."""
-        async with asyncio.TaskGroup() as group:
-            helpers = (self._subscribe(client), self._list_again(client))
-            tasks = [group.create_task(helper) for helper in helpers]
-            await self._over.wait()
-            for task in tasks:
-                task.cancel()
-
-    async def _list_again(self, client: Client) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            async with asyncio.timeout(self.server.startup_seconds):
-                await self._list(client)
-            await asyncio.sleep(_RELIST)
-
-    async def _subscribe(self, client: Client) -> None:
-        """Opens the stream on which newer servers announce changes."""
-        from mcp.client.subscriptions import ListenNotSupportedError
-
-        for pause in _LISTEN_AGAIN:
-            try:
-                async with client.listen(tools_list_changed=True) as changes:
-                    async for _ in changes:
-                        self._changed.set()
-            except ListenNotSupportedError:
-                return
-            except Exception as error:
-                _log.debug("MCP server %s: no stream of changes: %r", self.server.name, error)
-            await asyncio.sleep(pause)
-            self._changed.set()  # a change may have been missed
+    async def _list_again(self) -> None:
+        """Looks whether the tools have changed; not every server says so."""
+        due = self._changed or time.monotonic() > self._listed + _RELIST
+        if due and self.state == "ready":
+            self._changed, self._listed = False, time.monotonic()
+            with suppress(AgentError, TimeoutError):  # a call will tell the user
+                async with asyncio.timeout(self.server.startup_seconds):
+                    await self._answered(self._list)
 
     async def _heard(self, message: Any) -> None:
         from mcp.types import ToolListChangedNotification
 
-        if isinstance(message, ToolListChangedNotification):
-            self._changed.set()
+        self._changed = self._changed or isinstance(message, ToolListChangedNotification)
 
     async def _list(self, client: Client) -> None:
         self.listing, self.oddities = await list_tools(client)
+        self._listed = time.monotonic()
         self.on_listing(self)
 
     def _failed(self, error: AgentError, began: float) -> None:

@@ -113,8 +113,9 @@ def call(ask: dict[str, Any]) -> None:
         answer(ask, media())
     elif name == "change":
         STATE["changed"] = True
+        if MODE != "quiet":
+            send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         text(ask, "changed")
-        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     elif name == "notify":
         while True:
             send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

@@ -225,16 +225,18 @@ async def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
         assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
 
 
-async def test_a_change_during_a_session_is_noticed(tmp_path: Path) -> None:
-    """The call of a tool that is no longer what the model was shown is refused."""
-    async with serving(tmp_path, {"a": hostile()}) as source:
+@pytest.mark.parametrize("mode", ["ok", "quiet"])
+async def test_a_change_during_a_session_is_noticed(tmp_path: Path, mode: str) -> None:
+    """A tool that is no longer what the model was shown is refused, also where no server says so:
+    it is looked at again after a while."""
+    async with serving(tmp_path, {"a": hostile(mode)}) as source:
         tools = by_name(await source.tools(Chat()))
         assert (await run(tools["mcp_a_change"])).content == "changed"
-
-        def suspended() -> bool:
-            return any(tool["suspended"] for tool in source.overview()["servers"][0]["tools"])
-
-        await eventually(suspended)
+        (known,) = source._connections.values()
+        if mode == "quiet":
+            known._listed -= connection._RELIST
+        else:
+            await eventually(lambda: known._changed)
         with pytest.raises(ToolError, match="has changed since"):
             await run(tools["mcp_a_echo"], text="x")
         assert by_name(await source.tools(Chat()))["mcp_a_echo"].suspended

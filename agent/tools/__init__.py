@@ -1,7 +1,6 @@
 """Tools that a model may call, one module each, and the dispatcher that runs them.
 
-Others may import: backend, dispatcher, open_page, present_plan, search_chats,
-web_search, workspace.
+Others may import: backend, dispatcher, open_page, present_plan, web_search, workspace.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ from searchloop.agent.settings import (
     Environment,
     Setting,
     Settings,
-    is_on,
     read_config,
 )
 from searchloop.agent.settings.config_file import SavedFiles
@@ -85,15 +84,9 @@ def file_text(path: Path) -> str:
     return read
 
 
-def tool_sources(
-    settings: Settings, mcp: McpServers, log: Callable[[], EventLog]
-) -> tuple[ToolSource, ...]:
+def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
     """Returns what gives tools to a session, apart from the search."""
-
-    def chats() -> EventLog | None:
-        return log() if is_on(settings.env.get("SEARCHLOOP_CHATS")) else None
-
-    return (StandardTools(chats), Workspace.of(settings), mcp, PluginTools())
+    return (StandardTools(), Workspace.of(settings), mcp, PluginTools())
 
 
 def find_plugins() -> dict[str, list[dict[str, str]]]:
@@ -232,7 +225,7 @@ def _assembled(
 ) -> Services:
     transport, app = Transport(offline=settings.offline), search_app(settings)
     mcp = McpServers(settings)
-    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp, lambda: log)
+    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)
     runner.afterwards.on = True
     mcp.window = runner.window

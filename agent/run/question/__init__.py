@@ -28,7 +28,6 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
 from searchloop.agent.tools.present_plan import present_plan
-from searchloop.agent.tools.search_chats import search_chats
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import ANYWHERE, DEFAULT_LIMITS, SEARCHES, Limits, Mode, NativeSearch
 from searchloop.agent.types.attachments import Attachment
@@ -325,16 +324,9 @@ class StandardTools(ToolSource):
     >>> Agent(bring=[StandardTools()])
     """
 
-    def __init__(self, chats: Callable[[], EventLog | None] = lambda: None) -> None:
-        """`chats` returns the log of one person while that one lets models search it."""
-        self._chats = chats
-
     async def tools(self, session: Session) -> Sequence[Tool]:
-        """Returns `present_plan` in plan mode, and `search_chats` where that is allowed."""
-        log = None if session.settings.get("temporary") else self._chats()
-        chats = (search_chats(log.find, log.session, session.id),) if log else ()
-        plan = (present_plan(),) if session.mode == "plan" else ()
-        return (*chats, *plan)
+        """Returns `present_plan` in plan mode."""
+        return (present_plan(),) if session.mode == "plan" else ()
 
 
 @cache

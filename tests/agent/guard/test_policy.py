@@ -31,7 +31,7 @@ def made(name: str, effect: Effect = "read", server: str | None = None) -> Tool:
 
 
 DEFAULTS = [
-    (made("search_chats"), "allow"),
+    (made("list_directory"), "allow"),
     (made("web_search", "network"), "allow"),
     (made("create_file", "write"), "confirm"),
     (made("run", "exec"), "confirm"),

@@ -61,7 +61,7 @@ def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
         ({"SEARCHLOOP_LIMITS": 3}, "bad_setting"),
         ({"SEARCHLOOP_LIMITS": "steps=3", "SEARCHLOOP_TOKEN": "mine"}, "unknown_setting"),
         ({"SEARCHLOOP_OFFLINE": ""}, "not_changeable"),
-        ({"SEARCHLOOP_CHATS": "1"}, "not_changeable"),
+        ({"SEARCHLOOP_TITLES": "1"}, "not_changeable"),
         ({"PATH": "/"}, "unknown_setting"),
     ],
 )
@@ -69,7 +69,7 @@ def test_what_cannot_be_used_changes_nothing(
     tmp_path: Path, changes: dict[str, Any], code: str
 ) -> None:
     """One bad value refuses all; what is set elsewhere, or a secret, is not changed here."""
-    status, data, house = patched(tmp_path, changes, SEARCHLOOP_CHATS="0")
+    status, data, house = patched(tmp_path, changes, SEARCHLOOP_TITLES="0")
     assert (status, data["error"]["code"]) == (400, code)
     assert data["error"]["remedy"]
     assert not (tmp_path / "config.toml").exists()

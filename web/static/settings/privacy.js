@@ -26,7 +26,6 @@ export async function privacyPage(body, { store, newChat, changed }) {
         "div.line",
         button(t("privacy.temporary.new"), () => newChat(true)),
       ),
-      settingField(store, "SEARCHLOOP_CHATS"),
     ),
     chatFiles(changed),
     signedIn(me),

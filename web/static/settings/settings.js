@@ -54,7 +54,6 @@ const PLACES = {
   SEARCHLOOP_CLIENT_SEARCH: "programs",
   ZIM_FILES: "library",
   SEARCHLOOP_OFFLINE: "privacy",
-  SEARCHLOOP_CHATS: "privacy",
 };
 
 // What is found by its words although it is no setting of the server's.

@@ -135,28 +135,13 @@ def _only_place(text: str, old: str, path: str) -> int:
         raise ToolError("no_match", what, "Give a part of the file with what shall stand there.")
     start = text.find(old)
     if start < 0:
-        raise ToolError("no_match", f"old_text is not in {path}.{_near(text, old)}", _AGAIN)
+        what = f"old_text is not in {path}."
+        remedy = "Read the file again and copy the part literally, with its blanks."
+        raise ToolError("no_match", what, remedy)
     if text.find(old, start + 1) >= 0:
-        lines, place = list[str](), start
-        while place >= 0 and len(lines) < 6:
-            lines.append(str(text.count("\n", 0, place) + 1))
-            place = text.find(old, place + 1)
-        what = f"old_text is in {path} more than once, at lines {', '.join(lines[:5])}"
-        what += " and further on." if len(lines) > 5 else "."
+        what = f"old_text is in {path} more than once."
         raise ToolError("many_matches", what, "Give more of what stands around the right one.")
     return start
-
-
-_AGAIN = "Read the file again and copy the part literally, with its blanks."
-
-
-def _near(text: str, old: str) -> str:
-    """Names the line that equals the first line of a text that was not found."""
-    wanted = next((line.strip() for line in old.split("\n") if line.strip()), "")
-    for number, line in enumerate(text.split("\n") if wanted else (), 1):
-        if line.strip() == wanted:
-            return f" Its first line is like line {number}, but what follows or the blanks differ."
-    return ""
 
 
 def _check_size(data: bytes) -> None:

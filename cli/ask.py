@@ -21,11 +21,10 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.logs import configure_if_asked, secrets_in
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.question.files import MOST_DOCUMENT, NewFile
-from searchloop.agent.run.undo import plan_to_run
 from searchloop.agent.search.switch import domains, search_options
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
-from searchloop.agent.tools.present_plan import run_text
+from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.agent.types import Limits, NativeSearch
 from searchloop.analysis.characters import named
 from searchloop.cli.arguments import (
@@ -171,7 +170,7 @@ def agent_with_tools(settings: Settings) -> Iterator[tuple[BareAgent, McpServers
     """Opens the agent with the search backend, the file tools and the MCP servers."""
     configure_if_asked(settings.env, lambda: secrets_in(settings))
     app, mcp = search_app(settings), McpServers(settings)
-    bring = tool_sources(settings, mcp, lambda: agent.log)
+    bring = tool_sources(settings, mcp)
     with BareAgent(settings, search_backend=app, bring=bring, store=settings.store) as agent:
         mcp.window = agent.runner.window
         yield agent, mcp
@@ -204,7 +203,7 @@ def _plan(agent: BareAgent, session: str | None, args: argparse.Namespace) -> Ma
         raise ConfigError("bad_request", what, "Ask the question without it, or leave it out.")
     if session is None:
         raise ConfigError("no_session", "No session was named.", "Add -c or --session ID.")
-    return plan_to_run(agent.log, session)
+    return find_plan(agent.log.read(session))
 
 
 def _limits(settings: Limits, args: argparse.Namespace) -> Limits:

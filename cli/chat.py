@@ -21,9 +21,9 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.question.files import NewFile
-from searchloop.agent.run.undo import plan_to_run, undo_files
+from searchloop.agent.run.undo import undo_files
 from searchloop.agent.settings import Settings
-from searchloop.agent.tools.present_plan import run_text
+from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.agent.types.attachments import size_words
 from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.cli import OK
@@ -255,7 +255,7 @@ class TerminalChat:
             print(words["sources.none"])
 
     def _run(self, _: str) -> None:
-        plan = plan_to_run(self._agent.log, self._session)
+        plan = find_plan(self._agent.log.read(self._session))
         self._ask(run_text(plan), mode="agent", plan=plan)
 
     def _undo(self, _: str) -> None:

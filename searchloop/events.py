@@ -233,7 +233,7 @@ class ToolResult(_Typed):
 
 
 class Plan(_Typed):
-    """`plan`: plan_id, title, steps, files, sources, by."""
+    """`plan`: plan_id, title, steps, files, sources."""
 
     type: Literal["plan"]
     plan_id: str = ""
@@ -241,7 +241,6 @@ class Plan(_Typed):
     steps: tuple[Mapping[str, Any], ...] = ()
     files: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
-    by: str = ""
 
 
 class FilesUndone(_Typed):

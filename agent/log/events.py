@@ -23,7 +23,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | | folder, question? (a tool asks the user: `why` is the question, the arguments are the answer) |
 | approval_decided | call_id, decision, arguments, by, key |
 | tool_result | call_id, name, is_error, content, details, sources, attachments? (pictures) |
-| plan | plan_id, title, steps, files, sources, by (see `agent.tools.present_plan`) |
+| plan | plan_id, title, steps, files, sources (see `agent.tools.present_plan`) |
 | files_undone | files (what an answer changed in them was taken back) |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |

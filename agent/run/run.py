@@ -66,7 +66,6 @@ from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import Backend, ChatBackend
 from searchloop.agent.tools.dispatcher import Fence, Overflow, Toolset
 from searchloop.agent.tools.open_page import open_page
-from searchloop.agent.tools.present_plan import offer
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Emit, Message, Price, Request, RunReason, Streams, Toolbox, Usage
 
@@ -295,7 +294,7 @@ class Run:
     ) -> list[Pending]:
         usage = self._usage(recorder, outcome)
         message = outcome.message if outcome else Message("assistant", recorder.partial())
-        events = self._notices(outcome) if outcome else partial_message(message.content, usage)
+        events: list[Pending] = [] if outcome else partial_message(message.content, usage)
         finished: dict[str, Any] = {
             "run_id": self.question.run_id,
             "reason": reason,
@@ -322,13 +321,6 @@ class Run:
             finished["error"] = error
         events.append(("run_finished", finished))
         return events
-
-    def _notices(self, outcome: Outcome) -> list[Pending]:
-        """Returns the notice for a plan that came as text, if it did."""
-        if self.question.session.mode != "plan" or outcome.reason != "stop":
-            return []
-        notice = offer(outcome.message.content, self.messages[self.asked :])
-        return [("notice", notice)] if notice else []
 
     def _usage(self, recorder: Recorder, outcome: Outcome | None) -> Usage:
         """Returns the provider's counts, and ours of searches and pages where it has none."""

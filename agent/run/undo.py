@@ -1,11 +1,10 @@
-"""Undo of file changes, deleting a session, and making a plan of an answer."""
+"""Undo of file changes, and deleting a session."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 from searchloop.agent.errors import AgentError, StoreError, busy
 from searchloop.agent.log import EventLog
@@ -14,7 +13,6 @@ from searchloop.agent.log.session import shown
 from searchloop.agent.run.question import UNDONE
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend
-from searchloop.agent.tools.present_plan import IN_TEXT, find_plan, plan_from_answer
 from searchloop.agent.tools.workspace import Workspace
 
 
@@ -61,24 +59,3 @@ async def delete_session(
         with suppress(AgentError):
             await backend.ask("/api/forget", {"chat": session_id})
         await asyncio.to_thread(log.delete_session, session_id)
-
-
-def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:
-    """Appends a plan made of the list in the last answer. Raises ConfigError, Conflict."""
-    log.session(session_id)
-    if log.under_way(session_id):
-        raise busy()
-    data = plan_from_answer(log.read(session_id))
-    log.append(session_id, [("plan", data)], durable=True)
-    return data
-
-
-def plan_to_run(log: EventLog, session_id: str) -> Mapping[str, Any]:
-    """Returns the newest plan, or makes one of the last answer. Raises Conflict('no_plan')."""
-    events = log.read(session_id)
-    last = max((n for n, event in enumerate(events) if event.type == "user_message"), default=0)
-    turn = events[last:]
-    in_text = any(e.type == "notice" and e.data["code"] == IN_TEXT for e in turn)
-    if in_text and not any(event.type == "plan" for event in turn):
-        return make_plan(log, session_id)
-    return find_plan(events)

@@ -1,19 +1,15 @@
-"""Plans, and `present_plan`: in plan mode the model hands its plan over as data.
-
-`by` is `text` if the program made the plan of a list in an answer, because the user asked.
-"""
+"""Plans, and `present_plan`: in plan mode the model hands its plan over as data."""
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from searchloop.agent.errors import ConfigError, Conflict, ToolError
+from searchloop.agent.errors import Conflict, ToolError
 from searchloop.agent.log.events import Event, source_data
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
-from searchloop.agent.types import Message, Source, ToolResult, ToolSpec
+from searchloop.agent.types import Source, ToolResult, ToolSpec
 from searchloop.analysis.addresses import url_key
 
 _MOST = 50  # steps
@@ -67,7 +63,7 @@ async def _run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult
         sources = [source for _, source in found if source]
         behind.update((source.url, source) for source in sources)
         steps.append(step_data(text, files, sources))
-    data = plan_data(arguments["title"], steps, by="model")
+    data = plan_data(arguments["title"], steps)
     await context.emit.event("plan", data)
     said = "The user sees the plan now. Say in one sentence what it achieves; do not repeat it."
     if unknown:
@@ -92,13 +88,7 @@ def _bad(what: str) -> ToolError:
     return ToolError("bad_plan", f"The plan was not shown: {what}.", "Correct it and call again.")
 
 
-_ITEM = re.compile(r"^ {0,3}(\d{1,3})[.)]\s+(\S.*)$")
-_BULLET = re.compile(r"^ {0,3}[-*+]\s+\[[ xX]\]\s+(\S.*)$")
-_CITED = re.compile(r"\[(\d{1,3})\]")
-_CODE = re.compile(r"`([^`\n]{1,200})`")
-_FILE = re.compile(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}")
 _TITLE = 120
-IN_TEXT = "plan_in_text"
 
 
 def step_data(text: str, files: Iterable[str], sources: Iterable[Source]) -> dict[str, Any]:
@@ -108,7 +98,7 @@ def step_data(text: str, files: Iterable[str], sources: Iterable[Source]) -> dic
     return {"text": text, "files": [n for n in named if n], "sources": list(behind.values())}
 
 
-def plan_data(title: str, steps: Sequence[Mapping[str, Any]], *, by: str) -> dict[str, Any]:
+def plan_data(title: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Makes the data of a `plan` event of steps from `step_data`."""
     sources = {source.url: source for step in steps for source in step["sources"]}
     files = dict.fromkeys(name for step in steps for name in step["files"])
@@ -118,7 +108,6 @@ def plan_data(title: str, steps: Sequence[Mapping[str, Any]], *, by: str) -> dic
         "steps": [{**step, "sources": [s.n for s in step["sources"]]} for step in steps],
         "files": list(files),
         "sources": [source_data(source) for source in sources.values()],
-        "by": by,
     }
 
 
@@ -132,46 +121,6 @@ def find_plan(events: Iterable[Event], plan_id: str | None = None) -> Mapping[st
     return found[-1]
 
 
-def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
-    """Makes a plan of the list in the last answer. Raises ConfigError('no_list') without one."""
-    ends = [event.data for event in events if event.type == "run_finished"]
-    steps = listed_steps(ends[-1]["answer"]) if ends else []
-    if not steps:
-        what = "The last answer holds no list of steps."
-        raise ConfigError("no_list", what, "Ask for a plan in plan mode.")
-    known = {s["n"]: Source(**s) for s in ends[-1]["sources"] if s.get("n")}
-    made = []
-    for text in steps[:_MOST]:
-        files = [name for name in _CODE.findall(text) if _FILE.fullmatch(name)]
-        numbers = dict.fromkeys(map(int, _CITED.findall(text)))
-        made.append(step_data(text, files, [known[n] for n in numbers if n in known]))
-    first = next((line for line in ends[-1]["answer"].split("\n") if line.strip()), "")
-    title = "" if _ITEM.match(first) or _BULLET.match(first) else first.strip(" #*:")
-    return plan_data(title, made, by="text")
-
-
-def listed_steps(text: str) -> list[str]:
-    """Returns the items of the longest numbered list, else of the longest task list (`- [ ]`)."""
-    lists: list[list[str]] = [[]]
-    points: list[list[str]] = [[]]
-    for line in text.split("\n"):
-        item, point = _ITEM.match(line), _BULLET.match(line)
-        if item:
-            if int(item[1]) != len(lists[-1]) + 1:
-                lists.append([])
-            if int(item[1]) == len(lists[-1]) + 1:
-                lists[-1].append(item[2].strip())
-        elif point:
-            points[-1].append(point[1].strip())
-        elif line.startswith("#"):
-            lists.append([])
-            points.append([])
-        elif line.strip() and line[0] in " \t" and lists[-1]:
-            lists[-1][-1] += f" {line.strip()}"
-    numbered, dotted = max(lists, key=len), max(points, key=len)
-    return numbered or (dotted if len(dotted) > 1 else [])
-
-
 def run_text(plan: Mapping[str, Any]) -> str:
     """Returns the question that carries a plan out, with the whole plan for any model."""
     lines = [f"Carry out this plan: {plan['title']}", ""]
@@ -182,16 +131,3 @@ def run_text(plan: Mapping[str, Any]) -> str:
         if step["sources"]:
             lines.append(f"   Sources: {', '.join(f'[{n}]' for n in step['sources'])}")
     return "\n".join(lines)
-
-
-def offer(answer: str, said: Iterable[Message]) -> dict[str, str] | None:
-    """Returns the notice that an answer in plan mode holds a plan as text: the user decides."""
-    if any(message.details.get("kind") == "plan" for message in said if not message.is_error):
-        return None
-    if not (steps := len(listed_steps(answer))):
-        return None
-    return {
-        "code": IN_TEXT,
-        "message": f"The plan came as text; its {steps} steps can be made a plan that runs.",
-        "remedy": "Use /run in `searchloop chat`, or --run-plan, to go on with it.",
-    }

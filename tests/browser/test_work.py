@@ -212,14 +212,12 @@ STEPS = [{"text": "Write <b>one</b> line", "files": ["notes.md", "javascript:ale
 
 
 def script(messages: list[dict[str, Any]]) -> list[Any]:
-    """A model that plans, as data or as text, and carries plans out."""
+    """A model that plans, and carries plans out."""
     asked = [m for m in messages if m["role"] == "user"][-1]["content"]
     if messages[-1]["role"] == "tool":
         return ["Done."]
     if "Carry out this plan" in asked:
         return called("create_file", path="notes.md", content="one line\n")
-    if "as text" in asked:
-        return ["A plan:\n\n1. First step\n2. Second step in `notes.md`\n"]
     return called("present_plan", title="One line of notes", steps=STEPS)
 
 
@@ -243,8 +241,8 @@ def choose_folder(page: Page, folder: Path) -> None:
 def test_a_plan_is_run_and_its_changes_undone(
     page: Page, ollama: LedOllama, tmp_path: Path
 ) -> None:
-    """Folder refused and taken, plan card, run, yes, file, diff, undo; a reload shows the same. A
-    plan that came as text is made one when the user says so; /run and /undo act on it."""
+    """Folder refused and taken, plan card, run, yes, file, diff, undo; a reload shows the same.
+    /run and /undo act on a later plan."""
     notes = tmp_path / "notes.md"
     ollama.script = script
     choose_model(page, LOCAL)
@@ -276,11 +274,7 @@ def test_a_plan_is_run_and_its_changes_undone(
     expect(changed).to_contain_text("Undone: notes.md.")
     assert not notes.exists()
     choose(page, "mode", "plan")
-    asked(page, "Plan it as text")
-    last_turn(page).get_by_role("button", name="Make this a plan").click()
-    made = last_turn(page).get_by_role("region", name="Plan: A plan")
-    expect(made.locator("li")).to_have_count(2)
-    expect(last_turn(page).locator(".offer")).to_have_count(0)
+    asked(page, "Plan it again")
     command(page, "/run")
     last_turn(page).get_by_role("button", name="Allow once").click()
     wait_for_answer(page)

@@ -125,7 +125,7 @@ def planned(page: Page, house: House, ollama: LedOllama, **more: Any) -> None:
     """A plan, a change that can be undone, and the list of agents over it."""
     ollama.script = lambda messages: ["Nothing more."]
     steps = [{"text": "Write", "files": ["a.md"], "sources": []}]
-    plan = {"plan_id": "a", "title": "Notes", "steps": steps, "by": "text"}
+    plan = {"plan_id": "a", "title": "Notes", "steps": steps}
     change = {"kind": "file_change", "path": "a.md", "new": True, "diff": "+a"}
     call = {"call_id": "c", "name": "create_file", "arguments": {}, "effect": "write"}
     done = {"call_id": "c", "name": "create_file", "is_error": False, "content": "", "sources": []}

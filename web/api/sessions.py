@@ -11,7 +11,7 @@ from searchloop.agent.errors import AgentError, ConfigError, Conflict, busy
 from searchloop.agent.log.session import Session, Turns, no_turn
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.summary import edit_summary
-from searchloop.agent.run.undo import make_plan, undo_files
+from searchloop.agent.run.undo import undo_files
 from searchloop.agent.text import one_line
 from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
@@ -114,11 +114,6 @@ class SessionsApi(Handlers):
     def undo(self, call: Call) -> Reply:
         """Undoes the file changes of the last answer that made any."""
         return Reply({"files": undo_files(self._log, self._services.settings, call.session)})
-
-    @route("post", "/api/sessions/{id}/plans", "Plan", "Nothing", 201)
-    def make_plan(self, call: Call) -> Reply:
-        """Makes a plan of the list in the last answer, at the user's request."""
-        return Reply(make_plan(self._log, call.session), 201)
 
     @route("post", "/api/sessions/{id}/plans/{plan}/run", "Started", "Nothing", 202)
     def run_plan(self, call: Call) -> Reply:

@@ -1,4 +1,4 @@
-"""Plans: handed over as data, taken from a list when the user asks for it, and carried out.
+"""Plans: handed over as data, and carried out.
 
 Runs with an agent, a workspace and a plan: what is offered, what is told, what is stored.
 """
@@ -23,9 +23,7 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.present_plan import (
     find_plan,
-    listed_steps,
     plan_data,
-    plan_from_answer,
     present_plan,
     run_text,
 )
@@ -74,7 +72,6 @@ def test_a_plan_is_an_event() -> None:
     ]
     assert plan["files"] == ["app/config.toml"]
     assert plan["sources"] == [{"n": 1, "url": URL, "title": "Tides", "state": "opened"}]
-    assert plan["by"] == "model"
     assert result.details == {"kind": "plan", "plan_id": plan["plan_id"]}
     assert "7, https://nobody.example/" in result.content
 
@@ -105,56 +102,6 @@ def test_plans_are_handed_over_in_plan_mode_only() -> None:
     assert without_spare([own, Tool(own.spec, own.run, origin="user")])[0].origin == "user"
 
 
-ANSWER = """\
-# Move the tides to the new service
-
-I looked at `app/tides.py` first [1].
-
-1. Read `app/tides.py` and `README.md` [1].
-   Note what calls it.
-2. Write `new/service.py` [1][9]
-3. Delete the old one
-
-Points to watch:
-- time zones
-- leap years
-"""
-
-
-def ended(answer: str) -> list[Event]:
-    """A log whose last turn ended with this."""
-    source = {"n": 1, "url": URL, "title": "Tides", "state": "cited"}
-    data = {"answer": answer, "sources": [source, {"url": "x", "title": "", "state": "found"}]}
-    return [Event(1, "user_message", {"text": "?"}, 0.0), Event(2, "run_finished", data, 0.0)]
-
-
-def test_a_list_in_an_answer_becomes_a_plan_when_asked() -> None:
-    """Its numbered items, the files in code marks, the sources it cites: nothing is made up."""
-    plan = plan_from_answer(ended(ANSWER))
-    assert plan["title"] == "Move the tides to the new service"
-    assert [step["text"] for step in plan["steps"]] == [
-        "Read `app/tides.py` and `README.md` [1]. Note what calls it.",
-        "Write `new/service.py` [1][9]",
-        "Delete the old one",
-    ]
-    assert plan["files"] == ["app/tides.py", "README.md", "new/service.py"]
-    assert [step["sources"] for step in plan["steps"]] == [[1], [1], []]
-    assert plan["by"] == "text"
-    with pytest.raises(AgentError, match="no list"):
-        plan_from_answer(ended("I do not know."))
-    with pytest.raises(AgentError, match="no list"):
-        plan_from_answer([])
-
-
-def test_which_list_is_taken() -> None:
-    """The longest numbered one; tasks only where nothing is numbered; plain points never."""
-    assert listed_steps("1. a\n2. b\n\nOr:\n1. c\n2) d\n3. e") == ["c", "d", "e"]
-    assert listed_steps("- [ ] a\n- [x] b") == ["a", "b"]
-    assert listed_steps("- [ ] a") == []
-    assert listed_steps("- “a quote”\n- “another”\n- and one more") == []
-    assert listed_steps("In 1990. It was\n1990. It") == []
-
-
 def test_the_plan_that_is_meant() -> None:
     """The newest, or the one of this id; a clear word when there is none."""
     events = [Event(n, "plan", {"plan_id": f"p{n}", "title": "T"}, 0.0) for n in (1, 2)]
@@ -181,7 +128,7 @@ async def test_an_agent_that_cannot_run_a_plan_says_so(
     """Nothing is sent to a model that has no tool to do it with; the question knows its plan."""
     (folder := tmp_path / "ws").mkdir()
     step = {"text": "Write", "files": files, "sources": []}
-    plan = plan_data("Notes", [step], by="text")
+    plan = plan_data("Notes", [step])
 
     model = Scripted([says("Done.")])
     bring = [Workspace(tmp_path / "home")]

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import ToolContext
+from searchloop.agent.tools.present_plan import plan_data, step_data
 from searchloop.agent.tools.workspace import Workspace
 from tests.agent.scripted import Memory
 from tests.web.house import with_api
-
-SOURCE = {"n": 1, "url": "https://example.org/", "title": "T", "state": "cited"}
 
 
 async def test_agents_from_made_to_removed(tmp_path: Path) -> None:
@@ -97,23 +96,19 @@ async def test_files_are_undone(tmp_path: Path) -> None:
         assert (await ask("POST", "/api/sessions/nobody/undo", {})).status == 404
 
 
-async def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
-    """From the list in the answer, when the user asks; running it is a question in agent mode."""
+async def test_a_plan_is_carried_out(tmp_path: Path) -> None:
+    """Running it is a question in agent mode."""
     async with with_api(tmp_path) as (ask, house):
         made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
         path = f"/api/sessions/{made['id']}"
-        assert (await ask("POST", f"{path}/plans", {})).error["code"] == "no_list"
-        ended = {"answer": "Do this:\n\n1. Read `a.txt` [1]\n2. Write", "sources": [SOURCE]}
-        house.log.append(made["id"], [("run_finished", ended)])
-        plan = await ask("POST", f"{path}/plans", {})
-        assert plan.status == 201
-        assert (plan.data["title"], plan.data["files"]) == ("Do this", ["a.txt"])
+        plan = plan_data("Do this", [step_data("Read `a.txt`", ["a.txt"], [])])
+        house.log.append(made["id"], [("plan", plan)])
         assert (await ask("POST", f"{path}/plans/nothing/run", {})).status == 404
-        started = await ask("POST", f"{path}/plans/{plan.data['plan_id']}/run", {})
+        started = await ask("POST", f"{path}/plans/{plan['plan_id']}/run", {})
         assert started.status == 202
         asked = next(e for e in house.log.read(made["id"]) if e.type == "user_message")
         assert asked.data["text"].startswith("Carry out this plan: Do this\n")
-        assert asked.data["plan"] == plan.data["plan_id"]
+        assert asked.data["plan"] == plan["plan_id"]
         assert house.log.session(made["id"]).mode == "agent"
 
 
@@ -125,7 +120,7 @@ async def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
         await ask("POST", f"{path}/messages", {"text": "Plan it"})
         step = {"text": "Read <it>", "files": ["a`b.txt"], "sources": [1]}
         plan = {"plan_id": "p", "title": "T", "steps": [step], "files": [], "sources": []}
-        house.log.append(made["id"], [("plan", {**plan, "by": "model"})])
+        house.log.append(made["id"], [("plan", plan)])
         text = (await ask("GET", f"{path}/export?format=md")).body.decode()
         assert "**Plan: T**\n\n1. Read &lt;it> - Touches: `ab.txt` [1]" in text
         page = (await ask("GET", f"{path}/export?format=html")).body.decode()

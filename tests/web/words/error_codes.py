@@ -37,7 +37,6 @@ MADE = {
     ),
     "agent/mcp/login.py": ("mcp_elsewhere", "bad_headers"),  # the rest is for the command line
     "agent/bare_agent.py": ("closed",),
-    "agent/tools/present_plan.py": ("plan_in_text",),
     "agent/run/resume.py": ("outcome_unknown",),
     "agent/search/switch.py": ("native_search_rejected",),
     "agent/providers/ollama/errors.py": (

@@ -5,7 +5,6 @@ import { copyFrom } from "../lib/dom.js";
 import { toast } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
 import { adopt } from "./server_state.js";
-import { IN_TEXT } from "./state.js";
 
 const WHOLE = 2; // turns at the end that a summary leaves as they are
 
@@ -86,15 +85,11 @@ export function asking(facts, page) {
 
   const changeTurn = (turn, change) => done(id => api.changeTurn(id, turn, change));
   const runPlan = plan => done(id => api.runPlan(id, plan));
-  const makePlan = () => done(api.makePlan);
   const undoFiles = () => done(api.undoFiles);
 
-  /** Runs the newest plan of `turns`; of a last answer that only offers one, it is made first. */
+  /** Runs the newest plan of `turns`. */
   function runNewest(turns) {
-    const last = turns.at(-1);
     const plan = turns.findLast(turn => turn.plans.length)?.plans.at(-1);
-    const offered = last?.notices.some(notice => notice.code === IN_TEXT) && !last.plans.length;
-    if (offered) return done(async id => api.runPlan(id, (await api.makePlan(id)).plan_id));
     if (plan) return runPlan(plan.id);
     refuse("no_plan", t("plan.none"), t("plan.none.next"));
   }
@@ -157,6 +152,6 @@ export function asking(facts, page) {
   }
 
   const turns = { again, edit, show, rate, removeTurn, restore, check, checks, copyAnswer };
-  const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
+  const plans = { runPlan, undoFiles, runNewest, undoNewest };
   return { changeSettings, send, decide, tooLong, stop, exportAs, compact, editSummary, ...turns, ...plans };
 }

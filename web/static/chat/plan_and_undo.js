@@ -1,19 +1,15 @@
 // What a turn leaves to be decided: a plan that can be run, and changed files that can be put back.
 
 import { h, icon, unlessBusy } from "../lib/dom.js";
-import { errorBox } from "../lib/messages.js";
 import { named, t } from "../locales/index.js";
-import { IN_TEXT } from "./state.js";
 
 /**
- * The parts of a turn that has plans, an offer of one, or changed files. `cite(n)` makes a chip;
- * `on` holds runPlan(id), makePlan() and undoFiles(), which give whether the server took it.
+ * The parts of a turn that has plans or changed files. `cite(n)` makes a chip;
+ * `on` holds runPlan(id) and undoFiles(), which give whether the server took it.
  */
 export function workParts(turn, cite, on) {
-  const offer = turn.notices.find(notice => notice.code === IN_TEXT);
   return [
     ...turn.plans.map(plan => planCard(plan, turn, cite, on)),
-    offer && !turn.plans.length && !turn.running ? offerOf(offer, on) : null,
     turn.changes.length ? changesCard(turn, on) : null,
   ].filter(Boolean);
 }
@@ -26,7 +22,6 @@ function planCard(plan, { running }, cite, on) {
     "section.plan",
     { "aria-label": title },
     h("h3", { dir: "auto" }, icon("check"), title),
-    plan.by === "text" && h("p.muted", t("plan.bytext")),
     h("ol", ...plan.steps.map(step => stepOf(step, cite))),
     h("div.note-buttons", button, h("span.muted", { role: "status" }, t(plan.ran ? "plan.ran" : "plan.runs"))),
   );
@@ -40,14 +35,6 @@ function stepOf({ text, files = [], sources = [] }, cite) {
     h("span", text, sources.length > 0 && "\u00a0", ...sources.map(n => cite(n))),
     files.length > 0 && h("p.muted", t("plan.touches"), " ", touched),
   );
-}
-
-// Only the last answer can be made a plan, so the style sheet hides the offer of all others.
-function offerOf({ code, message }, on) {
-  const note = errorBox({ code, message }, { tone: "info" });
-  note.classList.add("offer");
-  note.lastElementChild.append(h("div.note-buttons", once(t("plan.make"), on.makePlan)));
-  return note;
 }
 
 function changesCard({ changes, undone, running }, on) {

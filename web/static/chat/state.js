@@ -6,9 +6,6 @@
 import { beside, emptyTree, grow, shown } from "./branches.js";
 import * as step from "./steps.js";
 
-/** The code of the notice that the last answer can be made a plan. */
-export const IN_TEXT = "plan_in_text";
-
 export const emptyChat = Object.freeze({
   seq: 0,
   current: 0, // the turn that events belong to: the newest question's
@@ -227,9 +224,7 @@ const CHANGES = {
     private: turn.private || Boolean(e.details?.private),
   }),
 
-  plan: (turn, e) => ({
-    plans: [...turn.plans, { id: e.plan_id, title: e.title, steps: e.steps ?? [], by: e.by, ran: false }],
-  }),
+  plan: (turn, e) => ({ plans: [...turn.plans, { id: e.plan_id, title: e.title, steps: e.steps ?? [], ran: false }] }),
 
   files_undone: (_turn, e) => ({ undone: e.files }),
 

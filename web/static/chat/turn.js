@@ -5,7 +5,7 @@ import { errorBox, waysOut } from "../lib/messages.js";
 import { clauses, has, t } from "../locales/index.js";
 import { contradictionsOf, sourcesView, whoChecked } from "../sources/sources.js";
 import { activityView, costText } from "./activity.js";
-import { checkedMarks, IN_TEXT, isChecking, unnamedPages } from "./state.js";
+import { checkedMarks, isChecking, unnamedPages } from "./state.js";
 import { answerTools, openWays, questionView } from "./turn_actions.js";
 
 /** The same as `turnView`, of which only the frame is there until it is built. */
@@ -221,8 +221,7 @@ function relatedOf({ suggestions }) {
 }
 
 function endingOf(turn, on) {
-  const told = turn.notices.filter(n => n.code !== IN_TEXT);
-  const notes = told.map(n => errorBox(n, { tone: "info" }));
+  const notes = turn.notices.map(n => errorBox(n, { tone: "info" }));
   if (turn.running || turn.reason === null) return notes;
   const ask = () => on.again(turn);
   const details = () => detailsOf(turn);

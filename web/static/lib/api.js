@@ -188,7 +188,6 @@ export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/tu
 export const check = (id, turn, model) => call("POST", `${session(id)}/check`, { turn, ...(model ? { model } : {}) });
 export const approve = (id, callId, decision) =>
   call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
-export const makePlan = id => call("POST", `${session(id)}/plans`, {});
 export const runPlan = (id, plan) => call("POST", `${session(id)}/plans/${encodeURIComponent(plan)}/run`, {});
 export const undoFiles = id => call("POST", `${session(id)}/undo`, {});
 export const agents = async () => listOf(await call("GET", "/api/agents"), "agents");

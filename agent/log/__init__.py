@@ -1,6 +1,6 @@
 """The event log: import `EventLog` (loaded on first use, with its database) and `Event` from here.
 
-Others may import: backup, contract, events, find, leases, projects, session, window.
+Others may import: backup, contract, events, leases, projects, session, window.
 """
 
 from __future__ import annotations

@@ -225,6 +225,22 @@ QUESTIONS = {
     "debug": "goes wrong",
     "telemetry": "Running it for others",
     "keyboard shortcuts": "quarter of an hour",
+    "corporate proxy": "Behind a proxy",
+    "air gapped": "Behind a proxy",
+    "spending cap": "What an answer may cost",
+    "maximum spend per day": "What an answer may cost",
+    "switch from simonw llm": "Coming from",
+    "replace Open WebUI": "Coming from",
+    "update to new version": "uninstalling",
+    "back up my chats": "uninstalling",
+    "gdpr": "uninstalling",
+    "reverse proxy nginx": "Running it for others",
+    "password forgotten": "Running it for others",
+    "slow answers": "goes wrong",
+    "claude desktop": "Search for other programs",
+    "prompt injection": "Security",
+    "ssrf": "Security",
+    "license": "Releases",
 }
 
 

@@ -311,6 +311,7 @@ def signature(name: str, thing: Any) -> str:
     if alone and not any(p.startswith("*") and p[1] != "*" for p in given):
         given.insert(next(i for i, p in enumerate(given) if p.startswith(alone[0])), "*")
     back = "" if said.return_annotation in (said.empty, "None") else f" -> {said.return_annotation}"
+    name = f"await {name}" if inspect.iscoroutinefunction(thing) else name
     shown = f"{name}({', '.join(given)}){back}"
     if len(shown) > 88:
         shown = "\n".join([f"{name}(", *(f"    {p}," for p in given), f"){back}"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, cast
@@ -41,7 +41,8 @@ class Answer(Generic[T]):
     `text` has marks such as `[1]`; `citations` say what stands at each, with the verdict of the
     check; `sources` is all that was found, opened or cited. `reason` is "stop", "limit" or
     "cancelled", or in an `AnswerError` "error" or "incomplete", with `error` {code, message,
-    remedy}. `value` is the answer as the type that `schema=` asked for, None without one.
+    remedy}. `notices` say what else is to be known, such as an MCP server that did not come.
+    `value` is the answer as the type that `schema=` asked for, None without one.
 
         answer = agent.ask("When does the ferry leave?", search="auto")
         print(answer)                       # the text, then its sources with their verdicts
@@ -57,6 +58,7 @@ class Answer(Generic[T]):
     session_id: str
     model: str = ""
     error: Mapping[str, str] | None = None
+    notices: tuple[str, ...] = ()
     _value: T | None = None
 
     @property
@@ -69,8 +71,8 @@ class Answer(Generic[T]):
         return cast("T", self._value)
 
     @classmethod
-    def of(cls, event: Event) -> Answer[T]:
-        """Reads the data of a `run_finished` event."""
+    def of(cls, event: Event, before: Iterable[Event] = ()) -> Answer[T]:
+        """Reads the data of a `run_finished` event, and the notices among those `before`."""
         data = event.data
         return cls(
             text=data["answer"],
@@ -82,6 +84,11 @@ class Answer(Generic[T]):
             session_id=data["session_id"],
             model=data.get("model", ""),
             error=data.get("error"),
+            notices=tuple(
+                f"{e.data['message']} {e.data.get('remedy') or ''}".strip()
+                for e in before
+                if e.type == "notice"
+            ),
         )
 
     def __repr__(self) -> str:
@@ -89,7 +96,7 @@ class Answer(Generic[T]):
         return f"<Answer {shown!r} {self.reason}, {len(self.citations)} cited>"
 
     def __str__(self) -> str:
-        lines = [visible(self.text)]
+        lines = [visible(self.text), *map(visible, self.notices)]
         for each, data in zip(self.citations, self._cited(), strict=True):
             title = visible(" ".join((each.title or each.url).split()))
             lines.append(f"[{each.n}] {title} {visible(each.url)}")

@@ -11,7 +11,7 @@ import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NotRequired, Required, TypeVar, get_args, get_origin, is_typeddict
 
@@ -75,12 +75,12 @@ def _modern(hint: Any) -> Any:
     return hint
 
 
-def answer_of(event: Event, read: Read[T]) -> Answer[T]:
-    """Returns the answer of a `run_finished`, with its value.
+def answer_of(event: Event, read: Read[T], before: Iterable[Event] = ()) -> Answer[T]:
+    """Returns the answer of a `run_finished` behind these events, with its value.
 
     Raises AnswerError where the model failed, or wrote what the type refuses.
     """
-    answer: Answer[T] = Answer.of(event)
+    answer: Answer[T] = Answer.of(event, before)
     if answer.error:
         raise AnswerError(answer)
     if answer.reason != "stop":

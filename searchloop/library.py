@@ -46,8 +46,8 @@ class _Words:
             agent.ask("What is new in Python 3.15?", model="ollama:qwen3:8b", search="auto")
         """
         known, options, read = self._asker.turn("ask", question, turn, schema)
-        *_, end = self._core.stream(question, session=known, **options)
-        return answer_of(end, read)
+        *before, end = self._core.stream(question, session=known, **options)
+        return answer_of(end, read, before)
 
     def stream(
         self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]
@@ -170,8 +170,8 @@ class _AsyncWords:
         """
         known, options, read = self._asker.turn("ask", question, turn, schema)
         async with aclosing(followed(self._core, question, known, options)) as events:
-            *_, end = [event async for event in events]
-        return answer_of(end, read)
+            *before, end = [event async for event in events]
+        return answer_of(end, read, before)
 
     def stream(
         self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]

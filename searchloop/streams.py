@@ -133,6 +133,7 @@ class _Told(Generic[T]):
     def __init__(self, read: Read[T], ended: Ended[T]) -> None:
         self._read, self._ended = read, ended
         self._said, self._seq = "", 0
+        self._notices: list[Event] = []
 
     def of(self, event: Event) -> Iterator[ChatEvent]:
         """Yields the event, after what it says that was missed. Raises a failed answer's error."""
@@ -145,9 +146,11 @@ class _Told(Generic[T]):
             if missed and text != said and text.startswith(said):
                 rest = {"text": text[len(said) :]}
                 yield typed(event_of(event.seq - 1, "text_delta", rest, event.at))
+        elif event.type == "notice":
+            self._notices.append(event)
         elif event.type == "run_finished":
             try:
-                self._ended.append(answer_of(event, self._read))
+                self._ended.append(answer_of(event, self._read, self._notices))
             except AnswerError as error:
                 failed = error
                 self._ended.append(error)

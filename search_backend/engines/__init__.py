@@ -14,6 +14,7 @@ answered and found nothing.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -110,6 +111,9 @@ class Engine:
     untested: bool = False
 
     def __post_init__(self) -> None:
+        if any(map(inspect.iscoroutinefunction, (self.search, self.open))):
+            what = "write `search` and `open` as plain functions; they run in threads"
+            raise ValueError(f"The engine {self.name} has an `async def`: {what}.")
         if self.scheme and self.open is None:
             what = f"The engine {self.name} has a `scheme` and no `open`: nothing reads its pages."
             raise ValueError(what)

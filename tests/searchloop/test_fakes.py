@@ -210,8 +210,14 @@ def test_an_error_in_it_is_told(tmp_path: Path) -> None:
     assert "Our wiki could not open wiki://leave: KeyError" in str(told["page_opened"])
 
 
-@pytest.mark.parametrize("half", [{"scheme": "wiki"}, {"open": failing}], ids=["scheme", "open"])
+async def waits(*_: object) -> Any:
+    """What no thread calls."""
+
+
+@each_row("half", [{"scheme": "wiki"}, {"open": failing}, {"scheme": "w", "open": waits}])
 def test_half_an_opener_is_refused(half: Any) -> None:
-    """When it is made, with what is missing."""
+    """When it is made, with what is missing; so is an `async def`, which nothing would await."""
     with pytest.raises(ValueError, match="The engine wiki has"):
         Engine("wiki", "Our wiki", **half)
+    with pytest.raises(ValueError, match="plain functions"):
+        Engine("wiki", "Our wiki", waits)

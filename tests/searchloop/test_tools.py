@@ -324,12 +324,14 @@ def test_a_program_brings_mcp_servers(face: str, tmp_path: Path) -> None:
     write(tmp_path, {"other": hostile()})
     works = {**hostile(), "command": Path(sys.executable), "effect": "read"}
     given = {"a": works, "b": {"command": "/nowhere", "args": (), "effect": "read"}}
-    with opened(face, tmp_path, call("mcp_a_echo", text="5"), "5.", mcp=given) as agent:
-        got = list(agent.stream("How much is 2 and 3?"))
+    with opened(face, tmp_path, call("mcp_a_echo", text="5"), "5.", "6.", mcp=given) as agent:
+        stream = agent.stream("How much is 2 and 3?")
+        got, answers = list(stream), [stream.answer, agent.ask("And 4?")]
         offered = {tool.name.split("_")[1] for tool in agent.model.requests[0].tools}
     assert ["you said 5" in e.content for e in got if isinstance(e, events.ToolResult)] == [True]
     (told,) = [e for e in got if isinstance(e, events.Notice)]
     assert "'b'" in told.message
+    assert [told.message in notice for answer in answers for notice in answer.notices] == [True] * 2
     assert offered == {"a"}
     assert [p.name for p in tmp_path.glob("mcp*")] == ["mcp.json"]
 

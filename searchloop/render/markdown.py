@@ -63,7 +63,7 @@ def render_known(
     text: str, citations: Sequence[Mapping[str, Any]] | None, links: KnownLinks
 ) -> list[Node]:
     """Renders as `render` does, with the sources of a whole session."""
-    return _Document(text, citations, links).blocks({})
+    return _Document(text, citations, links).blocks()
 
 
 # A longer block is rendered again when a share of it is new: each time costs its whole length.
@@ -82,7 +82,6 @@ class Incremental:
         self.held = 0  # characters that are not shown yet
         self._base = 0
         self._shown: list[Node] = []
-        self._inline: dict[str, list[Node]] = {}
 
     @property
     def unfinished(self) -> int:
@@ -97,9 +96,7 @@ class Incremental:
             return [self._base + len(self._shown)]
         self.held = 0
         document = _Document(self._tail, None, self._links)
-        memo: dict[str, list[Node]] = {}
-        blocks = document.blocks(memo, self._inline)
-        self._inline = memo
+        blocks = document.blocks()
         same, *tail = change(self._shown, blocks)
         told = [self._base + same, *tail]
         done = 0
@@ -123,14 +120,9 @@ class _Document:
             self._marks = [Mark(p.start, p.end, dict.fromkeys(p.numbers, ())) for p in places]
         else:
             self._marks = find_marks(self._text, citations)
-        self._memo: dict[str, list[Node]] = {}
-        self._past: Mapping[str, list[Node]] = {}
 
-    def blocks(
-        self, memo: dict[str, list[Node]], past: Mapping[str, list[Node]] | None = None
-    ) -> list[Node]:
-        """Returns the tree. Stores rendered lines in `memo`, and reuses those in `past`."""
-        self._memo, self._past = memo, past or {}
+    def blocks(self) -> list[Node]:
+        """Returns the tree."""
         written: list[str] = []
 
         def write(mark: Mark) -> str:
@@ -191,19 +183,8 @@ class _Document:
             tree.close()
 
     def _line(self, content: str) -> list[Node]:
-        key = _OURS.sub(self._written, content) if _GUARD in content else content
-        known = self._past.get(key) or self._memo.get(key)
-        if known is None:
-            known = self._parsed(content) if _SPECIAL.search(content) else [content]
-        self._memo[key] = known
-        return known
-
-    def _written(self, match: re.Match[str]) -> str:
-        """Says which mark stands here: its number depends on the marks before it."""
-        mark = self._marks[int(match[1])]
-        return f"{_GUARD}{self._text[mark.start : mark.end]}{dict(mark.numbers)}{match[0][-1]}"
-
-    def _parsed(self, content: str) -> list[Node]:
+        if not _SPECIAL.search(content):
+            return [content]
         tree = Tree(DEEPEST // 2)
         for token in inline_tokens(content):
             self._inline(token, tree)

@@ -35,7 +35,7 @@ COMMANDS = {
     "sessions": ("searchloop.cli.sessions", "List the sessions; find, copy, check, stop one"),
     "export": ("searchloop.cli.sessions", "Write a session to a file, sources as footnotes"),
     "agents": ("searchloop.cli.agents", "Named presets: prompt, model, mode and tools"),
-    "projects": ("searchloop.cli.agents", "Folders of chats, with instructions and files"),
+    "projects": ("searchloop.cli.agents", "List the folders of chats that the page makes"),
     "config": ("searchloop.cli.doctor", "Show the settings; secrets are not shown"),
     "plugins": ("searchloop.cli.doctor", "List what other packages bring, and from where"),
     "setup": ("searchloop.cli.setup", "Choose engines, readers, models; save their keys"),

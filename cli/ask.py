@@ -74,7 +74,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("--check-with", metavar="MODEL", help=what)
     add("--run-plan", action="store_true", help="carry out the session's plan, in agent mode")
     output(parser, "stream-json")
-    add("-v", "--verbose", action="store_true", help="show how fast a local model was")
     limit = parser.add_argument_group("limits of this turn").add_argument
     for name in ("steps", "searches", "pages", "tokens"):
         limit(f"--max-{name}", type=whole(1), metavar="N")
@@ -142,8 +141,7 @@ def run(args: argparse.Namespace) -> int:
         events = events if args.approve else _naming_approve(events)
         if args.output == "text":
             before = agent.log.read(session) if session and sys.stdout.isatty() else ()
-            numbers, structured = args.verbose or sys.stderr.isatty(), bool(args.schema)
-            return as_text(events, numbers=numbers, before=before, structured=structured)
+            return as_text(events, before=before, structured=bool(args.schema))
         return as_json_lines(events, every=args.output != "json")
 
 

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import re
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from searchloop.agent.providers import names as providers
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Loaded, ModelInfo
+from searchloop.agent.types import ModelInfo
 from searchloop.agent.types.attachments import size_words
 from searchloop.analysis.told import did_you_mean
 from searchloop.cli.arguments import actions, one_line, output, tell, warn
@@ -67,22 +66,13 @@ def _facts(model: ModelInfo) -> str:
     can = model.capabilities
     facts = ["searches itself" if can.native_search else "local search"]
     facts += [f"calls: {model.calls}"] if model.calls else ["no tools"] * (not can.tools)
-    facts += [_loaded(model.loaded)] if model.loaded else []
+    facts += ["loaded"] * bool(model.loaded)
     facts += ["thinks"] * can.thinking + ["sees"] * can.vision
     if can.context:
         facts.append(f"{can.context} tokens")
     if model.title:
         facts.append(one_line(model.title))
     return ", ".join(facts)
-
-
-def _loaded(model: Loaded) -> str:
-    """Says how much memory a loaded model takes, where, and for how much longer."""
-    where = f", {model.gpu * 100 // model.size}% on the GPU" if model.size and model.gpu else ""
-    seconds = max(0.0, (model.until or 0.0) - time.time())
-    left = f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
-    more = "" if model.until is None else f", {left} more"
-    return f"loaded ({size_words(model.size)}{where}{more})"
 
 
 def _default(args: argparse.Namespace) -> int:

@@ -7,25 +7,22 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import configure
 from searchloop.agent.settings import Settings, load_environment
-from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.cli import OK
 from searchloop.cli.arguments import warn, whole
-from searchloop.compose import LazyApp, open_services, unknown_settings
+from searchloop.compose import open_services, unknown_settings
 from searchloop.protocols.runs import ClientRuns, switch
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
 from searchloop.search_backend.settings import SearchSettings
-from searchloop.search_backend.types import Problem, SearchBackendError
+from searchloop.search_backend.types import Problem
 from searchloop.web.gate import Gate, Refusal
 from searchloop.web.listen import access_to, listen, run_server
 from searchloop.web.serve import WebServer, serve
@@ -94,17 +91,13 @@ def _say_where(server: WebServer) -> None:
     warn("TOKEN is in the file `token` of SEARCHLOOP_HOME, whose place `searchloop doctor` names.")
 
 
-def _own(settings: Settings) -> SearchSettings:
-    return SearchSettings.from_mapping(settings.env, home=settings.home)
-
-
 def _serve_backend(args: argparse.Namespace) -> int:
     """Serves the search backend until it is stopped. Without a token only this machine may ask.
 
     Then all its users may, so the library and the cache of the user stay closed.
     """
     settings = Settings.load()
-    own = _own(settings)
+    own = SearchSettings.from_mapping(settings.env, home=settings.home)
     listener, warning = listen(args.host, args.port, settings.token)
     app = OnThreads(_backend(settings, own, Quota(_CLIENT_RATE) if warning else None), WORKERS)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
@@ -122,27 +115,11 @@ def _refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
 
 
 def _backend(settings: Settings, own: SearchSettings, quota: Quota | None) -> Wsgi:
-    """Returns the backend, which is built at its first request and after a setting was saved."""
-    valid, files = [own], SavedFiles(settings.home)
-
-    def build() -> Wsgi:
-        if settings.token:
-            return create_app(valid[0], token=settings.token, quota=quota)
-        open_to_all = replace(valid[0], home=valid[0].home / OPEN)
-        return create_app(open_to_all, quota=quota, library=Library(open_to_all.home, most_pages=0))
-
-    app = LazyApp(build)
-
-    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if files.changed():
-            try:
-                valid[0] = _own(Settings.load())
-                app.renew()
-            except (AgentError, SearchBackendError) as error:
-                _log.warning("what was saved is not used: %s %s", error.message, error.remedy)
-        return app(environ, start_response)
-
-    return answer
+    """Returns the backend; without a token it has a folder of its own, and our documents alone."""
+    if settings.token:
+        return create_app(own, token=settings.token, quota=quota)
+    closed = replace(own, home=own.home / OPEN)
+    return create_app(closed, quota=quota, library=Library(closed.home, most_pages=0))
 
 
 ARGUMENTS = {"serve": _serve_arguments, "search-backend": _backend_arguments}

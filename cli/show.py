@@ -19,8 +19,6 @@ from searchloop.cli.arguments import as_json, one_line, safe, safe_json, warn
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
 from searchloop.render.words import Words, of_environment, words_of
 
-_FIGURES = dict.fromkeys(("load_ms", "prompt_ms", "eval_ms", "tokens_per_second"), ".1f")
-_FIGURES |= {"window": "", "shortened": "", "calls": ""}  # their forms
 # A bracket with what joins it to a mark before, or so much of both as has come.
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
@@ -126,14 +124,13 @@ class _Screen:
 def as_text(
     events: Iterator[Event],
     *,
-    numbers: bool,
     before: Iterable[Event] = (),
     structured: bool = False,
 ) -> int:
     """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 
-    Prints the rest on stderr, with `numbers` the speed too. `before` are the session's earlier
-    events. A `structured` answer is JSON, and alone on stdout. Returns the exit code.
+    Prints the rest on stderr. `before` are the session's earlier events. A `structured` answer is
+    JSON, and alone on stdout. Returns the exit code.
     """
     live, words = sys.stdout.isatty() and not structured, spoken_here()
     shown = MarkdownScreen() if renders() else PlainText()
@@ -156,9 +153,6 @@ def as_text(
                     print(safe_json(answer) if structured else safe(answer))
                 with redirect_stdout(sys.stderr) if structured else nullcontext():
                     _after(event, words)
-                figures = event.data.get("performance", {})
-                if numbers and (speed := ", ".join(_performance(figures, words))):
-                    print(speed, file=sys.stderr)
                 return code_of(event)
             elif line := _activity(event, words):
                 shown.hide()
@@ -242,6 +236,11 @@ def _after(event: Event, words: Words) -> None:
     if usage["input_tokens"] is not None:
         tokens = {"in": usage["input_tokens"], "out": usage["output_tokens"]}
         counts.append(words.say("foot.tokens", **tokens))
+    figures = data.get("performance", {})
+    for name in ("tokens_per_second", "shortened"):  # of a local model
+        if figure := figures.get(name):
+            shown = f"{figure:.4g}".replace(".", words["language.point"])
+            counts.append(words.say(f"figure.{name}", n=shown))
     warn(f"\n{words['list.clauses'].join(counts)}")
     if limit := data.get("limit"):
         by = "--max-steps" if limit.endswith(" steps") else "SEARCHLOOP_LIMITS"
@@ -270,11 +269,3 @@ def print_sources(ended: Iterable[Mapping[str, Any]], words: Words) -> None:
 def code_of(event: Event) -> int:
     """Returns the exit code of a `run_finished`."""
     return _CODES.get(event.data["reason"], FAILED)
-
-
-def _performance(figures: Mapping[str, Any], words: Words) -> Iterator[str]:
-    for name, form in _FIGURES.items():
-        if name in figures and (figures[name] or name != "shortened"):
-            n = format(figures[name] / 1000 if name.endswith("_ms") else figures[name], form)
-            values = {"n": n.replace(".", words["language.point"])}
-            yield words.say(f"figure.{name}", of=figures.get("prompt_estimate"), **values)

@@ -28,7 +28,6 @@ _NAMED = {
     **dict.fromkeys(("session", "sessions"), "sessions"),
     **{kind: f"{kind}s" for kind in ("agent", "project", "engine", "reader", "provider")},
     "agents name": "agents",
-    "projects name": "projects",
     "mcp name": "servers",
 }
 # What bash splits at colons, the names of models have in them.

@@ -1,7 +1,7 @@
 """Standard input and output that are pipes, files or old consoles, on every system.
 
 Text that is piped in is UTF-8, also where the system's own code page is another. What a code page
-cannot show is written with plain signs instead of ending the program.
+cannot show is written as `?` instead of ending the program.
 """
 
 from __future__ import annotations
@@ -20,25 +20,15 @@ from searchloop.agent.errors import ConfigError
 MOST = 4_000_000  # bytes of a text: no question may be longer in any script
 SILENT = 3.0  # seconds after which a pipe has nothing for us
 _LOOK = 0.5  # seconds: a thread that is joined for good cannot be interrupted on Windows
-_PLAIN = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "…": "...", "–": "-", "—": "-"}
-_PLAIN |= {"•": "*", "→": "->", "−": "-", "×": "x", "▌": "|", "─": "-", "\xa0": " "}
 
 
 def prepare_streams(*streams: TextIO) -> None:
     """Lets these, by default standard output and error, show any text; reads pipes as UTF-8."""
-    codecs.register_error("searchloop", _replaced)
     if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty():
         sys.stdin.reconfigure(encoding="utf-8-sig")
     for stream in streams or (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="searchloop")
-
-
-def _replaced(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(sign, "?") for sign in text), error.end
+            stream.reconfigure(errors="replace")
 
 
 def piped_text(*, wait: bool, stdin: TextIO | None = None, silent: float = SILENT) -> str:

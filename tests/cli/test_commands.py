@@ -66,7 +66,6 @@ LISTINGS = {  # each that there is -> the key of its list
     "agents": "agents",
     "agents list": "agents",
     "projects": "projects",
-    "projects list": "projects",
     "sessions": "sessions",
     "sessions find x": "sessions",
     "library": "collections",
@@ -142,8 +141,8 @@ def test_what_a_model_lacks_is_a_sentence(cli: Cli) -> None:
     assert "Not available now: " in told
 
 
-def test_a_folder_is_added_with_patterns_paused_and_listed(cli: Cli, tmp_path: Path) -> None:
-    """What is left out or kept is counted; pausing what is not being read changes nothing."""
+def test_a_folder_is_added_with_patterns_and_listed(cli: Cli, tmp_path: Path) -> None:
+    """What is left out or kept is counted."""
     folder = tmp_path / "notes"
     folder.mkdir()
     for name in ("a.md", "b.md"):
@@ -151,7 +150,6 @@ def test_a_folder_is_added_with_patterns_paused_and_listed(cli: Cli, tmp_path: P
     added = cli("library", "add", "notes", "-x", "b.*")
     assert added.out == "notes: 1 added, 0 updated, 0 unchanged, 0 removed, 1 skipped\n"
     assert "  skipped: left out by your patterns: b.md" in added.err
-    assert cli("library", "pause", "notes").code == 0
     assert "(1 skipped)" in cli("library", "list").out
     folder.rename(tmp_path / "away")
     assert "1 kept with their old text" in cli("library", "add", "notes").out

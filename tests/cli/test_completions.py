@@ -111,14 +111,13 @@ def test_bash_completes_commands_options_values_and_files(cli: Cli, tmp_path: Pa
 
 
 KNOWN = {"models": "builtin:extractive", "agents": "researcher", "engines": "brave"}
-KNOWN |= {"readers": "local", "providers": "ollama", "projects": "House"}
+KNOWN |= {"readers": "local", "providers": "ollama"}
 
 
 def test_names_are_those_of_now(cli: Cli) -> None:
-    """One on a line; also the chats and projects that are stored."""
+    """One on a line; also the chats that are stored."""
     told = cli("ask", "Hello", "-o", "json").json
     assert cli("mcp", "add", "wiki", "--url", "https://mcp.example.com/mcp").code == 0
-    assert cli("projects", "create", "House").code == 0
     for kind, known in {**KNOWN, "servers": "wiki", "sessions": told["session_id"]}.items():
         ran = cli("completions", "--names", kind)
         assert (ran.code, ran.err, known in ran.out.split("\n")) == (0, "", True), kind

@@ -91,7 +91,7 @@ def test_a_pipe_without_an_end_is_not_read_to_it(pipe: Pipe) -> None:
 
 @each_row("page", ["cp1252", "cp437", "cp850", "cp932", "ascii", "utf-8", "latin-1"])
 def test_a_code_page_shows_what_it_can(page: str) -> None:
-    """Never an error; quotation marks and dots have plain signs, other text a question mark."""
+    """Never an error; what it cannot is a question mark."""
     raw = io.BytesIO()
     console = io.TextIOWrapper(raw, page, write_through=True)
     pipes.prepare_streams(console)
@@ -100,7 +100,7 @@ def test_a_code_page_shows_what_it_can(page: str) -> None:
     assert "Ebb" in shown
     assert page == "utf-8" or "潮" not in shown or page == "cp932"
     if page == "ascii":
-        assert shown.startswith('"Ebb" ... - - * -> ? ?')
+        assert shown.startswith("?Ebb?")
 
 
 @given(st.text(), st.sampled_from(["cp1252", "cp437", "ascii", "utf-8"]))

@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.settings.keys import KeyStore
 from searchloop.search_backend.other_apis import find_shapes
 from searchloop.search_backend.types import Problem
 from tests.cli.conftest import CLEAN, Cli
-from tests.fakes import FakeServer, json_reply
 
 TOKEN = "a-token-long-enough-0123"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -108,27 +106,6 @@ def test_the_gate_refuses_in_the_shape_of_the_address(tmp_path: Path) -> None:
                 assert "must be JSON" in str(told[0][1])
         status, ours, _ = ask(port, "POST", "/api/web-search", "x", Content_Type="text/plain")
         assert (status, ours["error"]["code"]) == (415, "not_json")
-
-
-def test_a_key_saved_beside_it_is_used_at_once(tmp_path: Path) -> None:
-    """By its next search, without a framework or a restart; a fault in the files stops nothing."""
-    hit = {"title": "A", "url": "https://a.example/", "content": "x"}
-    with FakeServer(lambda _: json_reply({"results": [hit]})) as server:
-        own = {"TAVILY_BASE_URL": server.url, "SEARCH_ENGINES": "tavily", "SEARCHLOOP_OFFLINE": ""}
-        with served(tmp_path, **own) as port:
-
-            def search() -> str:
-                body = json.dumps({"query": "tea"})
-                return str(ask(port, "POST", "/api/web-search", body, **JSON)[1]["status"])
-
-            assert search() == "error"
-            (tmp_path / "config.toml").write_text("SEARCH_COUNTRY = 'long'\n")
-            assert search() == "error"
-            (tmp_path / "config.toml").unlink()
-            KeyStore(tmp_path).save("TAVILY_API_KEY", "k-0123456789", (), {}, file=True)
-            assert search() == "ok"
-            assert ask(port, "GET", "/api/engines")[1]["engines"][-2]["available"]
-    assert server.requests[0].headers["authorization"] == "Bearer k-0123456789"
 
 
 def test_other_users_of_the_machine_find_no_private_document(cli: Cli, tmp_path: Path) -> None:

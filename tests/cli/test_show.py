@@ -58,7 +58,7 @@ def screens(pieces: list[str], final: str, before: list[Event]) -> list[str]:
         yield Event(3, "message", {"text": final, "sources": []}, 0.0)
 
     with redirect_stdout(terminal):
-        as_text(events(), numbers=False, before=before)
+        as_text(events(), before=before)
     return [*seen, terminal.getvalue()]
 
 
@@ -135,7 +135,7 @@ def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[s
     """In the words of every surface; several verdicts say at how many places."""
     ended: dict[str, Any] = {**answer(), "answer": TEXT, "reason": "stop", "search_path": "off"}
     ended |= {"model": "m", "usage": {**NOTHING.as_dict(), "seconds": 1.0}}
-    as_text(iter([event_of(1, "run_finished", ended, 0.0)]), numbers=False)
+    as_text(iter([event_of(1, "run_finished", ended, 0.0)]))
     _, _, listed = capsys.readouterr().out.partition("\nSources\n")
     near = "nearest there: “The flood is at one.”"
     assert listed.splitlines()[:5] == [
@@ -151,7 +151,7 @@ def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[s
     read = {"n": 1, "url": url(1), "title": "Tides", "state": "opened"}
     for citations, told in ((ended["citations"], False), ([], True)):
         silent = {**ended, "citations": citations, "sources": [read]}
-        as_text(iter([event_of(1, "run_finished", silent, 0.0)]), numbers=False)
+        as_text(iter([event_of(1, "run_finished", silent, 0.0)]))
         assert ("read 1 page and names none. (--check)" in capsys.readouterr().err) is told
     assert listed.endswith(f"  [4] Parking\n      {url(4)}\n      Not read here, only found\n")
     assert all(WORDS[verdict] in listed for _, verdict, *_ in PLACES)

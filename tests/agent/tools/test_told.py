@@ -249,7 +249,7 @@ def test_the_user_reads_the_same(
     (kind, data) = next(e for e in memory.events if e[0] in ("search_finished", "page_opened"))
     assert any(words in note["message"] for note in data["notes"])
     assert all(note["code"] for note in data["notes"])
-    as_text(iter([Event(1, kind, data, 0.0)]), numbers=False)
+    as_text(iter([Event(1, kind, data, 0.0)]))
     assert words in capsys.readouterr().err
 
 

@@ -46,7 +46,7 @@ def terminal(said: list[Event]) -> str:
     """What `searchloop ask` prints of these, on both streams."""
     shown = io.StringIO()
     with redirect_stdout(shown), redirect_stderr(shown):
-        as_text(iter(said), numbers=False)
+        as_text(iter(said))
     return shown.getvalue()
 
 

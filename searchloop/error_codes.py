@@ -6,8 +6,8 @@ from enum import StrEnum
 
 # fmt: off
 ErrorCode = StrEnum("ErrorCode", [
-    "agent_cannot_run", "agent_exists", "already_decided", "always_searches", "ambiguous_model",
-    "answer_cut", "attachment_too_large", "auth", "backend_unreachable", "bad_after", "bad_agent",
+    "agent_exists", "already_decided", "always_searches", "ambiguous_model", "answer_cut",
+    "attachment_too_large", "auth", "backend_unreachable", "bad_after", "bad_agent",
     "bad_arguments", "bad_attachment", "bad_certificates", "bad_config", "bad_context_length",
     "bad_database", "bad_decision", "bad_domain", "bad_dotenv", "bad_file", "bad_folders",
     "bad_format", "bad_glob", "bad_header", "bad_headers", "bad_host", "bad_instructions",

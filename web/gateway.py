@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.log.window import tokens
+from searchloop.agent.text import tokens
 from searchloop.protocols import chat_completions, messages, responses
 from searchloop.protocols.fields import Asked, Encoder, Frame
 from searchloop.protocols.programs import Program

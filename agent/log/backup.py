@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.log.contract import AttachmentStore, Database, copy_programs, rows_of
+from searchloop.agent.log.contract import AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
-from searchloop.agent.log.projects import copy_projects
+from searchloop.agent.log.projects import copy_programs, copy_projects
 from searchloop.agent.log.session import CHOSEN_BY, FAR, chosen_by
+from searchloop.agent.log.sqlite import sqlite_errors
 from searchloop.agent.log.sqlite.file import beside, check_closed, set_aside
 from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import object_in, plain, to_json
@@ -70,7 +71,8 @@ def restore(where: Path | str, source: Path | None) -> Restored:
     if source is not None and not source.is_file():
         raise ConfigError("no_file", f"There is no file {source}.", "Name a copy.")
     with _opened(source) if source else nullcontext() as copy:
-        aside = set_aside(Path(where)) if _damaged(where) else None
+        with sqlite_errors(where):
+            aside = set_aside(Path(where)) if _damaged(where) else None
         if not (copy or aside):
             words = "The sessions are whole: there is nothing to restore."
             remedy = "Name a copy, or a damaged store: searchloop sessions restore FILE"

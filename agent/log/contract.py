@@ -6,10 +6,11 @@ Its users write SQL that every store understands, with `?` for values.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +24,7 @@ Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
 Pending = tuple[str, Mapping[str, Any]]
 
+_log = logging.getLogger(__name__)
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
@@ -94,6 +96,22 @@ def batch_of(write: Write) -> Batch:
     )
 
 
+# [what, remedy] by code; read at once, as a system without files to spare reads none later.
+_WORDS = json.loads(Path(__file__).with_name("failures.json").read_text("utf-8"))
+
+
+def fault(code: str, where: object, why: object) -> StoreError:
+    """Makes the error of this code for the store at `where`."""
+    what, remedy = _WORDS[code]
+    return StoreError(code, f"{what} ({where}: {why}).", remedy)
+
+
+def newer(where: object, found: int, known: int, way_out: str) -> StoreError:
+    """Makes the error for a store that a later version has migrated."""
+    what = f"{where} is of a newer searchloop (schema {found}; this one knows {known})."
+    return StoreError("newer_store", what, f"Update searchloop, or {way_out}.")
+
+
 class Observer:
     """Is told what happens in a process, on any thread; it must be quick."""
 
@@ -106,6 +124,61 @@ class Observer:
 
     def lost(self, session_id: str) -> None:
         """Hears that another process has taken over the session's run."""
+
+
+class Observers(Observer):
+    """Several observers as one. The failure of one is logged and stops no other.
+
+    `redact` removes secrets from what servers and tools say when something failed.
+    """
+
+    def __init__(
+        self, *observers: Observer, redact: Callable[[str], str] = lambda text: text
+    ) -> None:
+        self._observers, self._redact = observers, redact
+
+    def cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
+        return [(kind, _told(kind, data, self._redact)) for kind, data in events]
+
+    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
+        self._each(lambda observer: observer.stored(session_id, events, seconds))
+
+    def lost(self, session_id: str) -> None:
+        self._each(lambda observer: observer.lost(session_id))
+
+    def _each(self, notify: Callable[[Observer], None]) -> None:
+        for observer in self._observers:
+            try:
+                notify(observer)
+            except Exception:
+                _log.exception("%s failed", type(observer).__name__)
+
+
+# Where the words of a failure stand in an event; in a result only if it is an error.
+_FAILURES: Mapping[str, tuple[str, ...]] = {
+    "run_finished": ("error",),
+    "notice": ("message", "remedy"),
+    "search_finished": ("error", "attempts", "notes"),
+    "page_opened": ("error", "notes"),
+    "tool_result": ("content", "details"),
+}
+
+
+def _told(kind: str, data: Mapping[str, Any], redact: Callable[[str], str]) -> Mapping[str, Any]:
+    """Returns an event's data without secrets in the words of a failure."""
+    if kind not in _FAILURES or (kind == "tool_result" and not data.get("is_error")):
+        return data
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, Mapping):
+            return {name: clean(each) for name, each in value.items()}
+        return list(map(clean, value)) if isinstance(value, list | tuple) else value
+
+    return {
+        name: clean(value) if name in _FAILURES[kind] else value for name, value in data.items()
+    }
 
 
 class Statements(Protocol):
@@ -230,56 +303,8 @@ def used(db: Database, person: str | None, program: str = "") -> list[dict[str, 
     return [row for row in rows if program or "\n" not in row["person"]]
 
 
-_PROGRAM = (
-    "INSERT INTO programs (owner, name, digest, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-)
 _FILE = "digest, data, pages"
 _HELD = "SELECT digest FROM attachments WHERE session = ?"
-
-
-class ProgramStore:
-    """The programs that have keys of their own: an object for each, by its owner and name."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    def all(self) -> list[dict[str, Any]]:
-        """Returns those of everybody, by name."""
-        rows = rows_of(self._db, "SELECT data FROM programs ORDER BY owner, name")
-        return [json.loads(row[0]) for row in rows]
-
-    def with_digest(self, digest: str) -> dict[str, Any] | None:
-        """Returns the one whose key has this digest."""
-        rows = rows_of(self._db, "SELECT data FROM programs WHERE digest = ?", (digest,))
-        return json.loads(rows[0][0]) if rows else None
-
-    def add(self, program: Mapping[str, Any]) -> bool:
-        """Adds one. Returns False where its name or key is there already."""
-        named = [program[name] for name in ("owner", "name", "digest")]
-        return self._done(f"{_PROGRAM} RETURNING name", *named, to_json(program))
-
-    def change(self, program: Mapping[str, Any]) -> bool:
-        """Replaces the one of the same name. Returns False where there is none."""
-        change = "UPDATE programs SET data = ? WHERE owner = ? AND name = ? RETURNING name"
-        return self._done(change, to_json(program), program["owner"], program["name"])
-
-    def remove(self, owner: str, name: str) -> bool:
-        """Removes one. Returns False where there is none."""
-        gone = "DELETE FROM programs WHERE owner = ? AND name = ? RETURNING name"
-        return self._done(gone, owner, name)
-
-    def _done(self, query: str, *values: str) -> bool:
-        with self._db.transaction(durable=True) as db:
-            return bool(db.execute(query, [column_text(value) for value in values]).fetchall())
-
-
-def copy_programs(source: Database, target: Database) -> None:
-    """Copies the programs that another store lacks, as far as they can be read."""
-    with suppress(StoreError):
-        rows = rows_of(source, "SELECT owner, name, digest, data FROM programs")
-        for row in (row for row in rows if all(isinstance(text, str) for text in row)):
-            with target.transaction() as db:
-                db.execute(_PROGRAM, row)
 
 
 class AttachedFile(NamedTuple):

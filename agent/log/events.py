@@ -44,7 +44,6 @@ cost. scripts/event_types.py makes of this table `searchloop.events` and the tab
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -56,7 +55,7 @@ from zlib import crc32
 
 from searchloop.agent.log.session import FAR, shown, summary_of
 from searchloop.agent.log.session import Event as Event
-from searchloop.agent.text import neutral, object_in
+from searchloop.agent.text import neutral, object_in, tokens
 from searchloop.agent.types import (
     Citation,
     Mark,
@@ -228,6 +227,15 @@ def sent(messages: Sequence[Message]) -> Sequence[Message]:
         if "summary" in messages[place].details:  # no call: each step looks at every message
             return messages[place:]
     return messages
+
+
+def size_of(message: Message) -> int:
+    """Estimates the tokens of a message without its thinking; its text is measured once."""
+    if not message.estimate:
+        size = tokens(message.content) + sum(file.tokens for file in message.attachments)
+        size += sum(tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
+        object.__setattr__(message, "estimate", size)  # frozen, but for what is derived
+    return message.estimate
 
 
 def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
@@ -417,9 +425,6 @@ def _unchecked(seq: Any, kind: Any, text: Any, at: Any) -> dict[str, Any] | None
     return data if data is None or needed is None or isinstance(data.get(needed), str) else None
 
 
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-
-
 def day_of(at: float) -> str:
     """Returns the local day of a time in epoch seconds, as 2026-11-21."""
     return date.fromtimestamp(at).isoformat()
@@ -442,9 +447,3 @@ def first_day(messages: Iterable[Message]) -> str | None:
 def asked(message: Message) -> str:
     """Returns the user's own words of a question."""
     return str(message.details.get("asked", message.content))
-
-
-def strange_years(query: str, said: str, this_year: int) -> list[str]:
-    """Returns the past years in a query that are not in what the user `said`."""
-    own, found = set(_YEAR.findall(said)), dict.fromkeys(_YEAR.findall(query))
-    return [year for year in found if int(year) < this_year and year not in own]

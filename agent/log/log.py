@@ -25,7 +25,6 @@ from searchloop.agent.log.contract import (
     Database,
     Observer,
     Pending,
-    ProgramStore,
     Write,
     batch_of,
     count_used,
@@ -38,7 +37,7 @@ from searchloop.agent.log.contract import (
 )
 from searchloop.agent.log.events import Event, event_in
 from searchloop.agent.log.leases import Leases, SharedStore, no_session
-from searchloop.agent.log.projects import ProjectStore
+from searchloop.agent.log.projects import ProgramStore, ProjectStore
 from searchloop.agent.log.session import (
     CHOSEN_BY,
     COLUMNS,

@@ -1,7 +1,7 @@
 """Projects: folders of a person's chats, with instructions, files and defaults of their own.
 
 A chat names its project in its settings; what a project holds is one JSON object, so that a new
-field needs no new column.
+field needs no new column. So is what is known of a program that has a key of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from searchloop.agent.errors import ConfigError
+from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.contract import (
     AttachedFile,
     AttachmentStore,
@@ -225,3 +225,53 @@ def no_project(project: str, known: Iterable[str] = ()) -> ConfigError:
     what = f"There is no project {project[:60]!r}."
     near = did_you_mean(project, known)
     return ConfigError("no_project", what, f"{near}`searchloop projects` lists those there are.")
+
+
+_PROGRAM = (
+    "INSERT INTO programs (owner, name, digest, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+
+
+class ProgramStore:
+    """The programs that have keys of their own: an object for each, by its owner and name."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def all(self) -> list[dict[str, Any]]:
+        """Returns those of everybody, by name."""
+        rows = rows_of(self._db, "SELECT data FROM programs ORDER BY owner, name")
+        return [json.loads(row[0]) for row in rows]
+
+    def with_digest(self, digest: str) -> dict[str, Any] | None:
+        """Returns the one whose key has this digest."""
+        rows = rows_of(self._db, "SELECT data FROM programs WHERE digest = ?", (digest,))
+        return json.loads(rows[0][0]) if rows else None
+
+    def add(self, program: Mapping[str, Any]) -> bool:
+        """Adds one. Returns False where its name or key is there already."""
+        named = [program[name] for name in ("owner", "name", "digest")]
+        return self._done(f"{_PROGRAM} RETURNING name", *named, to_json(program))
+
+    def change(self, program: Mapping[str, Any]) -> bool:
+        """Replaces the one of the same name. Returns False where there is none."""
+        change = "UPDATE programs SET data = ? WHERE owner = ? AND name = ? RETURNING name"
+        return self._done(change, to_json(program), program["owner"], program["name"])
+
+    def remove(self, owner: str, name: str) -> bool:
+        """Removes one. Returns False where there is none."""
+        gone = "DELETE FROM programs WHERE owner = ? AND name = ? RETURNING name"
+        return self._done(gone, owner, name)
+
+    def _done(self, query: str, *values: str) -> bool:
+        with self._db.transaction(durable=True) as db:
+            return bool(db.execute(query, [column_text(value) for value in values]).fetchall())
+
+
+def copy_programs(source: Database, target: Database) -> None:
+    """Copies the programs that another store lacks, as far as they can be read."""
+    with suppress(StoreError):
+        rows = rows_of(source, "SELECT owner, name, digest, data FROM programs")
+        for row in (row for row in rows if all(isinstance(text, str) for text in row)):
+            with target.transaction() as db:
+                db.execute(_PROGRAM, row)

@@ -14,33 +14,11 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.types import Message
+from searchloop.agent.log.events import size_of
+from searchloop.agent.text import tokens
+from searchloop.agent.types import Budget, Message
 
 _LOW = 0.6
-_ANSWER_SHARE, _ANSWER_MOST = 4, 8192
-_RESULT_SHARE = 0.4
-
-
-class Budget(NamedTuple):
-    """The division of a window, in tokens: `fixed` is the system text and the tools."""
-
-    window: int
-    fixed: int = 0
-
-    @property
-    def answer(self) -> int:
-        """The tokens reserved for the answer and its thinking."""
-        return min(self.window // _ANSWER_SHARE, _ANSWER_MOST)
-
-    @property
-    def room(self) -> int:
-        """The tokens that messages may take."""
-        return self.window - self.answer - self.fixed
-
-    @property
-    def result(self) -> int:
-        """The tokens that one tool result may take."""
-        return int(self.room * _RESULT_SHARE)
 
 
 class Fitted(NamedTuple):
@@ -53,21 +31,6 @@ class Fitted(NamedTuple):
     tokens: int
     shortened: int = 0
     turns: int = 0
-
-
-def tokens(text: str) -> int:
-    """Estimates a quarter of the bytes, half of the digits; callers check it by the real count."""
-    data = text.encode("utf-8", "replace")
-    return (2 * len(data) - len(data.translate(None, b"0123456789"))) // 4 + 4
-
-
-def size_of(message: Message) -> int:
-    """Estimates the tokens of a message without its thinking; its text is measured once."""
-    if not message.estimate:
-        size = tokens(message.content) + sum(file.tokens for file in message.attachments)
-        size += sum(tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
-        object.__setattr__(message, "estimate", size)  # frozen, but for what is derived
-    return message.estimate
 
 
 _USUAL = tuple(1 << power for power in range(11, 19))  # windows that servers have by default

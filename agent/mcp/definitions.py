@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import Conflict
-from searchloop.agent.log.window import tokens
 from searchloop.agent.mcp.server import (
     Server,
     SessionSets,
@@ -32,6 +31,7 @@ from searchloop.agent.mcp.server import (
     line,
     read_object,
 )
+from searchloop.agent.text import tokens
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.types import Effect, ToolResult, ToolSpec
 

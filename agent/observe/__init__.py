@@ -6,47 +6,17 @@ Others may import: logs, metrics.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.log.contract import Observer as Observer
-from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import Event
 from searchloop.agent.types import NOTHING, Finished, Message, Price, Request, Streams
 
-_log = logging.getLogger(__name__)
 _run = logging.getLogger("searchloop.run")
-
-
-class Observers(Observer):
-    """Several observers as one. The failure of one is logged and stops no other.
-
-    `redact` removes secrets from what servers and tools say when something failed.
-    """
-
-    def __init__(
-        self, *observers: Observer, redact: Callable[[str], str] = lambda text: text
-    ) -> None:
-        self._observers, self._redact = observers, redact
-
-    def cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
-        return [(kind, _told(kind, data, self._redact)) for kind, data in events]
-
-    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
-        self._each(lambda observer: observer.stored(session_id, events, seconds))
-
-    def lost(self, session_id: str) -> None:
-        self._each(lambda observer: observer.lost(session_id))
-
-    def _each(self, notify: Callable[[Observer], None]) -> None:
-        for observer in self._observers:
-            try:
-                notify(observer)
-            except Exception:
-                _log.exception("%s failed", type(observer).__name__)
 
 
 _KEPT: Mapping[str, tuple[str, ...]] = {
@@ -71,8 +41,6 @@ class RunLog(Observer):
         self._runs: dict[str, str] = {}  # by session
 
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
-        if not _run.isEnabledFor(logging.INFO):
-            return
         for event in events:
             kept = _KEPT.get(event.type)
             if kept is None:
@@ -94,33 +62,6 @@ class RunLog(Observer):
     def lost(self, session_id: str) -> None:
         self._runs.pop(session_id, None)
         _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
-
-
-# Where the words of a failure stand in an event; in a result only if it is an error.
-_FAILURES: Mapping[str, tuple[str, ...]] = {
-    "run_finished": ("error",),
-    "notice": ("message", "remedy"),
-    "search_finished": ("error", "attempts", "notes"),
-    "page_opened": ("error", "notes"),
-    "tool_result": ("content", "details"),
-}
-
-
-def _told(kind: str, data: Mapping[str, Any], redact: Callable[[str], str]) -> Mapping[str, Any]:
-    """Returns an event's data without secrets in the words of a failure."""
-    if kind not in _FAILURES or (kind == "tool_result" and not data.get("is_error")):
-        return data
-
-    def clean(value: Any) -> Any:
-        if isinstance(value, str):
-            return redact(value)
-        if isinstance(value, Mapping):
-            return {name: clean(each) for name, each in value.items()}
-        return list(map(clean, value)) if isinstance(value, list | tuple) else value
-
-    return {
-        name: clean(value) if name in _FAILURES[kind] else value for name, value in data.items()
-    }
 
 
 current: ContextVar[str] = ContextVar("current", default="")  # the id of the run of this task

@@ -20,7 +20,8 @@ from typing import Any, TextIO
 
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.observe import Observer, Observers, RunLog, current
+from searchloop.agent.log.contract import Observer, Observers
+from searchloop.agent.observe import RunLog, current
 from searchloop.agent.observe.telemetry import telemetry
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.secrets import secrets_of
@@ -177,7 +178,8 @@ class Instrumentation:
         self.telemetry = telemetry(settings.env, offline=settings.offline)
         spans = (self.telemetry,) if self.telemetry else ()
         redact = Redactor(lambda: secrets_in(settings)).known
-        self._observer = Observers(RunLog(), *more, *spans, redact=redact)
+        lines = (RunLog(),) if _form_and_level(settings.env)[1] in ("debug", "info") else ()
+        self._observer = Observers(*lines, *more, *spans, redact=redact)
         self._settings = settings
 
     def log(self, where: Path | str | None = None) -> EventLog:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from searchloop.agent.log.window import Budget, Fitted, fit, size_of, tokens, was_cut
-from searchloop.agent.types import Finished, Message, Notice, Request
+from searchloop.agent.log.events import size_of
+from searchloop.agent.log.window import Fitted, fit, was_cut
+from searchloop.agent.text import tokens
+from searchloop.agent.types import Budget, Finished, Message, Notice, Request
 
 _MOST = 4.0
 # The first that matches counts: a body's own member before the words of a sentence, and in them

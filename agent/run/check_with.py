@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 from searchloop.agent.calls.instructions import bare_json, misfit
 from searchloop.agent.errors import AgentError
-from searchloop.agent.log.window import tokens
 from searchloop.agent.observe import asked_apart
 from searchloop.agent.providers import abilities_of
-from searchloop.agent.text import neutral
+from searchloop.agent.text import neutral, tokens
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import NOTHING, Message, Request, Streams, Usage, VerdictName
 from searchloop.agent.verdicts.check import check

@@ -6,7 +6,8 @@ Each price is looked up by itself: the user's table before ours, longer patterns
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.types import Usage
+from searchloop.agent.types import Rates
 
-PRICES = ("input", "cached_input", "output", "searches")
+PRICES = tuple(each.name for each in fields(Rates))
 PACKAGED = Path(__file__).with_name("prices.toml")
-_MILLION, _THOUSAND = 1e6, 1e3
+_THOUSAND = 1e3
 
 
 class PriceTable(NamedTuple):
@@ -45,37 +46,13 @@ def _rate(model: str, name: str, tables: Iterable[PriceTable]) -> float | None:
     return next((p for table in tables if (p := table.price(model, name)) is not None), None)
 
 
-def pricer(
-    model: str, tables: Iterable[PriceTable] | None = None
-) -> Callable[[Usage], float | None]:
-    """Returns what computes US dollars for the usage of one model, None if a price is unknown.
+def pricer(model: str, tables: Iterable[PriceTable] | None = None) -> Rates:
+    """Returns what computes US dollars for the usage of one model.
 
     `tables` are asked in order, by default only the packaged one. `searches` are the provider's.
     """
     asked = (packaged(),) if tables is None else tuple(tables)
-    rates = {name: _rate(model, name, asked) for name in PRICES}
-
-    def charge(usage: Usage) -> float | None:
-        if usage.cost_usd is not None:
-            return usage.cost_usd
-        cached = usage.cached_tokens or 0
-        fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - cached)
-        total = 0.0
-        for count, name, unit in (
-            (fresh, "input", _MILLION),
-            (cached, "cached_input", _MILLION),
-            (usage.output_tokens, "output", _MILLION),
-            (usage.searches or 0, "searches", _THOUSAND),
-        ):
-            rate = rates[name]
-            if count == 0 or rate == 0:
-                continue
-            if count is None or rate is None:
-                return None
-            total += count * rate / unit
-        return total
-
-    return charge
+    return Rates(*(_rate(model, name, asked) for name in PRICES))
 
 
 @cache

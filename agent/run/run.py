@@ -50,7 +50,6 @@ from searchloop.agent.run.question import (
     NONE,
     Gathered,
     TurnOptions,
-    check_plan,
     waited,
     without_spare,
 )
@@ -180,7 +179,6 @@ class Run:
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         question = self.question
         there = await waited(question.gathered, recorder.event)
-        check_plan(question.turn.touches, there.tools, question.session)
         self.question = question._replace(gathered=there)
         try:
             return await self._loop(question.path, recorder, table)

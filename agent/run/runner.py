@@ -22,7 +22,7 @@ from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.providers import Provider, ProviderRegistry, abilities_of, check_options
 from searchloop.agent.run.check_sources import Checks, ModelReader, reader_of
-from searchloop.agent.run.prices import PriceTable, load_prices, pricer
+from searchloop.agent.run.prices import load_prices, pricer
 from searchloop.agent.run.prompts import lent_files, with_folders, with_standing
 from searchloop.agent.run.question import (
     NONE,
@@ -35,6 +35,7 @@ from searchloop.agent.run.question import (
     gathered,
     gave_up,
     run_started,
+    title_of,
 )
 from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import AttachedTo, attach, check_takes
@@ -92,7 +93,7 @@ class Runner:
         self.usual = UsualModel(settings, self.registry.check, self.registry.own_models)
         self._transcripts = TranscriptCache(log)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
-        self._prices: tuple[PriceTable, ...] | None = None
+        self._prices: dict[str, Price] = {}  # by model
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
         self._leaving = False  # another process is to go on with what is under way
         self.afterwards = Afterwards(log, settings)
@@ -101,7 +102,7 @@ class Runner:
 
     def use(self, settings: Settings) -> None:
         """Applies new settings; a turn under way ends with those that it began with."""
-        self._settings, self.usual.settings, self._prices = settings, settings, None
+        self._settings, self.usual.settings, self._prices = settings, settings, {}
         self.afterwards.settings = settings
         self._rejecting.clear()
         self.registry.renew()
@@ -146,9 +147,7 @@ class Runner:
         which = searching or ANYWHERE, asked.get("folders", ())
         options = await self._log.aside(with_folders, self._log, session, *which)
         own = Instructions.of(asked.get("system"), asked.get("options"), asked.get("schema"))
-        plan = asked.get("plan")
-        touches = tuple(plan["files"]) if plan else ()
-        return TurnOptions(limits, options, asked.get("approve", "ask"), own, touches)
+        return TurnOptions(limits, options, asked.get("approve", "ask"), own)
 
     async def _with_files(
         self, question: Question, text: str, asked: Asked, before: Sequence[Message]
@@ -207,7 +206,8 @@ class Runner:
         session = question.session
         private = bool(asked.get("attachments")) or holds_private(before)
         path = await self._path(question, private=private)
-        title, kept = self.afterwards.first(session, asked["text"], question.provider)
+        title = session.title or title_of(asked["text"])
+        kept = self.afterwards.first(session, question.provider) if self.afterwards.on else {}
         now = {"title": title, "search_path": path.name}
         changes |= {name: value for name, value in now.items() if getattr(session, name) != value}
         log, kept = self._log, {UNDONE: None, **kept}
@@ -258,9 +258,10 @@ class Runner:
         return await self.checks.start(session, turn, reader, options, pressed=pressed)
 
     def price_of(self, model: str) -> Price:
-        """Returns what `provider:model` costs. The tables are read once, and with new settings."""
-        self._prices = self._prices or load_prices(self._settings.home)
-        return pricer(model, self._prices)
+        """Returns what `provider:model` costs, as the tables said when it was first asked."""
+        if model not in self._prices:
+            self._prices[model] = pricer(model, load_prices(self._settings.home))
+        return self._prices[model]
 
     def reader(self, model: str, chats: str) -> ModelReader | None:
         """Returns who checks: a model, `chats` for `chat`, None for `words`. Raises ConfigError."""
@@ -307,11 +308,12 @@ class Runner:
                 self._rejecting[run.question.session.model] = time.monotonic() + _REJECTED_S
             if run.clean:
                 self._transcripts.keep(run)
-                self.usual.remember(run.question.session.model)
-            self.afterwards.begin(run)
-            always = self._settings.env.get("SEARCHLOOP_CHECK") == "always"
-            if self.afterwards.on and run.clean and always:
-                await self.check(session_id, pressed=False)
+                if self.usual.remembers:
+                    self.usual.remember(run.question.session.model)
+            if run.clean and self.afterwards.on:
+                self.afterwards.begin(run)
+                if self._settings.env.get("SEARCHLOOP_CHECK") == "always":
+                    await self.check(session_id, pressed=False)
         except Abandoned:  # whoever finds its lease silent goes on
             pass
         except Exception as error:  # the log failed: `recover` resumes the run once it works
@@ -355,7 +357,7 @@ class Runner:
         await self.wait(session_id)
 
     async def wait(self, session_id: str) -> None:
-        """Waits until the session's run is over."""
+        """Waits for the end of the session's run."""
         if task := self._tasks.get(session_id):
             await asyncio.wait([task])
 

@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
+from searchloop.agent.log.events import is_summary, messages_from, sent, size_of, summary_message
 from searchloop.agent.log.session import Turns, summary_of
-from searchloop.agent.log.window import Budget, brief, size_of, tokens
+from searchloop.agent.log.window import brief
 from searchloop.agent.observe import asked_apart
 from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.run.question import checked
-from searchloop.agent.text import neutral
+from searchloop.agent.text import neutral, tokens
 from searchloop.agent.types import (
     NOTHING,
+    Budget,
     Emit,
     Finished,
     Message,

@@ -51,7 +51,7 @@ class UsualModel:
         self.settings = settings
         self._usable, self._listed = usable, listed
         self._fallback: str | None = None  # chosen for want of a better one
-        self.remembers = True
+        self.remembers = True  # whether the runner is to say what has answered
 
     async def choose(self) -> Choice:
         """Returns the model for a question that names none."""
@@ -74,12 +74,12 @@ class UsualModel:
         return best_of(models, memory())
 
     def remember(self, model: str) -> None:
-        """Keeps the model that has just answered, unless nobody chose it or `remembers` is off.
+        """Keeps the model that has just answered, unless nobody chose it.
 
         If the folder cannot be written, it is forgotten.
         """
         home = self.settings.home
-        fresh = self.remembers and model not in (self._fallback, last_model(home))
+        fresh = model not in (self._fallback, last_model(home))
         if fresh and len(model) <= _LONGEST:
             with suppress(StoreError):
                 write_private(home / FILE, model)

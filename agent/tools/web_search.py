@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from searchloop.agent.log.events import strange_years
 from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
@@ -201,3 +201,12 @@ def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> Too
         details={"kind": "search", "query": query, "status": status, "trail": trail(answer)},
         usage=SEARCHED,
     )
+
+
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
+def strange_years(query: str, said: str, this_year: int) -> list[str]:
+    """Returns the past years in a query that are not in what the user `said`."""
+    own, found = set(_YEAR.findall(said)), dict.fromkeys(_YEAR.findall(query))
+    return [year for year in found if int(year) < this_year and year not in own]

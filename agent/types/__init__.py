@@ -17,9 +17,11 @@ from searchloop.agent.types.attachments import Attachment
 from searchloop.agent.types.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
 from searchloop.agent.types.limits import NOTHING as NOTHING
 from searchloop.agent.types.limits import USAGE_FIELDS as USAGE_FIELDS
+from searchloop.agent.types.limits import Budget as Budget
 from searchloop.agent.types.limits import Limits as Limits
 from searchloop.agent.types.limits import Meter as Meter
 from searchloop.agent.types.limits import Price as Price
+from searchloop.agent.types.limits import Rates as Rates
 from searchloop.agent.types.limits import Usage as Usage
 from searchloop.agent.types.limits import plus as plus
 
@@ -149,7 +151,7 @@ class Message:
     """One turn of the transcript; compared by identity.
 
     `encoded` is its form on the wire by codec and variant, `estimate` what it takes of a window in
-    tokens (`log.window.size_of`): both are worked out once for all steps.
+    tokens (`log.events.size_of`): both are worked out once for all steps.
     """
 
     role: Role

@@ -43,6 +43,55 @@ Price = Callable[[Usage], float | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Rates:
+    """A `Price`: US dollars per million tokens and per thousand searches, None if unknown."""
+
+    input: float | None
+    cached_input: float | None
+    output: float | None
+    searches: float | None
+
+    def __call__(self, usage: Usage) -> float | None:
+        """Returns what a usage costs; None if a price that it needs is unknown."""
+        if usage.cost_usd is not None:
+            return usage.cost_usd
+        cached = usage.cached_tokens or 0
+        fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - cached)
+        counts = (fresh, cached, usage.output_tokens, (usage.searches or 0) * 1000)
+        total = 0.0
+        rates = (self.input, self.cached_input, self.output, self.searches)
+        for count, rate in zip(counts, rates, strict=True):
+            if count == 0 or rate == 0:
+                continue
+            if count is None or rate is None:
+                return None
+            total += count * rate / 1e6
+        return total
+
+
+class Budget(NamedTuple):
+    """The division of a window, in tokens: `fixed` is the system text and the tools."""
+
+    window: int
+    fixed: int = 0
+
+    @property
+    def answer(self) -> int:
+        """The tokens reserved for the answer and its thinking."""
+        return min(self.window // 4, 8192)
+
+    @property
+    def room(self) -> int:
+        """The tokens that messages may take."""
+        return self.window - self.answer - self.fixed
+
+    @property
+    def result(self) -> int:
+        """The tokens that one tool result may take."""
+        return int(self.room * 0.4)
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Ceilings of one turn; None means no ceiling. `cost_usd` works only with known prices."""
 

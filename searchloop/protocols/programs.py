@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import ProgramStore
+from searchloop.agent.log.projects import ProgramStore
 from searchloop.agent.settings.private_files import read_object
 from searchloop.agent.tools.backend import Backend
 from searchloop.agent.types import Limits, Price, Search, Usage

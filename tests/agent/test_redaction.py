@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.log import EventLog
-from searchloop.agent.observe import Observers
+from searchloop.agent.log.contract import Observers
 from searchloop.agent.observe.logs import Redactor
 from searchloop.analysis.redaction import LEAST, redacted
 from searchloop.search_backend.plugin import without_keys

@@ -176,7 +176,7 @@ def test_every_page_fits_a_phone_and_loads_nothing_from_elsewhere(
 
 # What a newcomer types, and the page that answers.
 QUESTIONS = {
-    "transaction pooler": "rely on",
+    "transaction pooler": "Running it for others",
     "outgoing proxy": "Behind a proxy",
     "certificate": "Behind a proxy",
     "uninstall": "uninstalling",

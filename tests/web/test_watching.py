@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Observers
 from searchloop.agent.log.events import Event
-from searchloop.agent.observe import Observers
 from searchloop.agent.observe.logs import OURS, configure
 from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.telemetry import Telemetry

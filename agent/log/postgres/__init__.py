@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import StoreError, UnsureError
-from searchloop.agent.log.contract import Batch, Heard, Steps
+from searchloop.agent.log.contract import Batch, Heard, Steps, newer
 from searchloop.agent.log.events import DELTAS, MODULUS, unnumbered
 from searchloop.agent.log.postgres.pool import (
     CHANNEL,
@@ -24,7 +24,6 @@ from searchloop.agent.log.postgres.pool import (
     PostgresPool,
     TimedConnection,
 )
-from searchloop.agent.log.sqlite.file import newer
 from searchloop.agent.text import column_values
 
 _MIGRATION_LIMIT = 600.0  # seconds for the migration of a large store
@@ -85,10 +84,8 @@ class PostgresDatabase:
             if self._current:
                 return
             try:
-                with self.connections.errors(), self.connections.own() as db:
-                    self.connections.check_pooler(db)
-                    with db.transaction():
-                        self._migrate(db, self._steps)
+                with self.connections.errors(), self.connections.own() as db, db.transaction():
+                    self._migrate(db, self._steps)
             except StoreError as error:
                 if error.code not in ("newer_store", "store_read_only"):
                     raise

@@ -18,8 +18,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.contract import Heard
-from searchloop.agent.log.sqlite.file import fault
+from searchloop.agent.log.contract import Heard, fault
 
 CONNECTIONS = 10
 PATIENCE = 5.0  # seconds for a connection
@@ -38,9 +37,9 @@ _SESSION = {
 _FIRST = f"SET statement_timeout = {_SESSION['statement_timeout']}".encode()
 # As a join, because not every version knows each of them.
 _BEGIN = f"""
-SELECT pg_backend_pid(), (SELECT count(set_config(name, wanted, false)) FROM pg_settings JOIN
+SELECT count(set_config(name, wanted, false)) FROM pg_settings JOIN
     (VALUES {", ".join(f"('{name}', '{value}')" for name, value in _SESSION.items())})
-    AS own(name, wanted) USING (name))"""
+    AS own(name, wanted) USING (name)"""
 # A dead host is noticed within ten seconds instead of two hours.
 # https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-KEEPALIVES
 _ALIVE: Mapping[str, Any] = {
@@ -84,7 +83,6 @@ class TimedConnection(psycopg.Connection[Any]):
 
     connections: PostgresPool
     limit: float | None = None  # in seconds, in place of that of `connections`
-    backend = 0  # the number of its process on the server
 
     @classmethod
     def connect(  # type: ignore[override]
@@ -99,7 +97,7 @@ class TimedConnection(psycopg.Connection[Any]):
         connections.refused, db.connections = None, connections
         try:
             db.execute(_FIRST)
-            [db.backend, _] = db.execute(_BEGIN).fetchone() or (0, 0)
+            db.execute(_BEGIN)
         except BaseException:
             db.close()
             raise
@@ -179,24 +177,6 @@ class PostgresPool:
             return fault(_code(self.refused), self._where, _line(self.refused))
         taken = self.pool.get_stats()["pool_size"] == CONNECTIONS
         return fault("store_busy" if taken else "store_down", self._where, error)
-
-    def check_pooler(self, db: TimedConnection) -> None:
-        """Raises StoreError when a pooler shares connections of the server by the transaction."""
-        if db.backend == db.info.backend_pid:  # no pooler answered when we connected
-            return
-        with self.own() as other:
-            try:
-                with other.transaction():
-                    shared = _pid(other) == db.backend or _pid(db) != db.backend
-            except psycopg.Error as error:  # pool_mode = statement refuses transactions
-                raise fault("store_pooler", self._where, _line(error)) from error
-        if shared:
-            raise fault("store_pooler", self._where, "two connections of ours are one there")
-
-
-def _pid(db: TimedConnection) -> int:
-    row = db.execute("SELECT pg_backend_pid()").fetchone()
-    return int(row[0]) if row else 0
 
 
 def _code(error: psycopg.Error) -> str:

@@ -8,31 +8,124 @@ Others may import: file.
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.contract import Batch, Heard, Steps
+from searchloop.agent.log.contract import Batch, Heard, Steps, fault
 from searchloop.agent.log.events import DELTAS, checksum
-from searchloop.agent.log.sqlite.file import (
-    connect,
-    corrupt,
-    fault,
-    migrated,
-    open_database,
-    read_only,
-    sqlite_errors,
-)
+from searchloop.agent.log.sqlite.file import migrated, prepare, version, wal_size
+from searchloop.agent.text import column_values
 
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
 _TRIES = 100  # at emptying the write-ahead log
 _SMALL = 128 * 2**20  # bytes that are written in about a second
+# https://www.sqlite.org/rescode.html, primary codes. Our statements break no constraint and are
+# right: such errors are those of a damaged file, or of tables that are not ours.
+_SQLITE = {
+    getattr(sqlite3, f"SQLITE_{name}"): code
+    for code, names in {
+        "read_only": "READONLY PERM AUTH",
+        "disk_full": "FULL",
+        "disk_failed": "IOERR",
+        "locked": "BUSY LOCKED",
+        "damaged": "CORRUPT NOTADB FORMAT CONSTRAINT MISMATCH ERROR",
+    }.items()
+    for name in names.split()
+}
+_SYSTEM = {
+    getattr(errno, name): code
+    for code, names in {
+        "read_only": "EROFS EACCES EPERM ENOENT",
+        "not_a_file": "EISDIR",
+        "not_a_folder": "EEXIST ENOTDIR",
+        "disk_full": "ENOSPC EDQUOT EFBIG",
+        "disk_failed": "EIO",
+        "too_many_files": "EMFILE ENFILE",
+        "no_memory": "ENOMEM",
+    }.items()
+    for name in names.split()
+}
+
+
+def corrupt(error: object) -> bool:
+    """Returns True when SQLite calls the file damaged, or its tables are not ours."""
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+
+
+def illegible(error: object) -> bool:
+    """Returns True for a text that is not UTF-8, which Python reports without SQLite's code."""
+    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
+
+
+@contextmanager
+def sqlite_errors(path: Path | str) -> Iterator[None]:
+    """Converts SQLite's and the system's errors to StoreError."""
+    try:
+        yield
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise fault("damaged", path, error) from error
+    except sqlite3.Error as error:
+        other = sqlite3.SQLITE_CORRUPT if illegible(error) else sqlite3.SQLITE_INTERNAL
+        primary = getattr(error, "sqlite_errorcode", other) & 0xFF
+        code = _unopened(path) if primary == sqlite3.SQLITE_CANTOPEN else _SQLITE.get(primary)
+        raise fault(code or "store_failed", path, error) from error
+    except MemoryError as error:
+        raise fault("no_memory", path, "out of memory") from error
+    except OSError as error:
+        raise fault(_SYSTEM.get(error.errno or 0, "store_failed"), path, error) from error
+
+
+def _unopened(path: Path | str) -> str:
+    """Asks the system why a file could not be opened: SQLite does not say."""
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        return _SYSTEM.get(error.errno or 0, "read_only")
+    return "read_only"  # the file opens: its side files cannot be made
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that also takes texts with half a surrogate pair, which are no UTF-8."""
+
+    def execute(self, query: str, values: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(query, values)
+        except UnicodeEncodeError:
+            return super().execute(query, column_values(values))
+
+
+def connect(path: Path | str, *, uri: bool = False) -> sqlite3.Connection:
+    """Opens a connection with the function that our statements use; reads and makes nothing."""
+    how: Any = {"isolation_level": None, "check_same_thread": False, "timeout": 10, "uri": uri}
+    db = sqlite3.connect(path, factory=_Connection, **how)
+    # The same clock for every process of the machine; a changed date does not move it.
+    db.create_function("boot_seconds", 0, time.monotonic)
+    return db
+
+
+def read_only(path: Path, least: int, trouble: StoreError) -> str:
+    """Returns an address to read a file by that cannot be written. Raises `trouble` if none works.
+
+    See "read-only databases" in SQLite's wal.html.
+    """
+    if trouble.code in ("newer_store", "read_only") and os.path.isfile(path):
+        for how in ("mode=ro", *(() if wal_size(path) else ("immutable=1",))):
+            address = f"{path.absolute().as_uri()}?{how}"
+            with suppress(sqlite3.Error), closing(connect(address, uri=True)) as db:
+                if version(db) >= least:
+                    return address
+    raise trouble
 
 
 class SqliteDatabase:
@@ -61,7 +154,9 @@ class SqliteDatabase:
             self._write, self.trouble = connect(self._read_only, uri=True), error
 
     def _writer(self) -> sqlite3.Connection:
-        db = open_database(self._path, self._steps)
+        with sqlite_errors(self._path):
+            prepare(self._path)
+            db = migrated(connect(self._path), self._path, self._steps)
         db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
         db.execute("PRAGMA secure_delete = ON")
         self._file = _identity(self._path)

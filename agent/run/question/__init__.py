@@ -26,11 +26,12 @@ from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.search.switch import SearchPath
 from searchloop.agent.settings import Settings
 from searchloop.agent.text import one_line, well_formed
-from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
+from searchloop.agent.tools import ALLOWED, Tool, ToolSource, tool
 from searchloop.agent.tools.present_plan import present_plan
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import ANYWHERE, DEFAULT_LIMITS, SEARCHES, Limits, Mode, NativeSearch
 from searchloop.agent.types.attachments import Attachment
+from searchloop.analysis.characters import visible
 from searchloop.analysis.plugins import Plugin, find_plugins
 from searchloop.analysis.told import one_of
 
@@ -79,6 +80,11 @@ def asked_data(
     return data
 
 
+def title_of(text: str) -> str:
+    """Makes a title of a chat's first question: its first line."""
+    return one_line(next((line for line in visible(text).splitlines() if line.strip()), ""))
+
+
 def changed(session: Session, changes: dict[str, str]) -> Session:
     """Returns the session with these settings. Raises ConfigError that names the choices."""
     session = replace(session, **changes)  # type: ignore[arg-type]
@@ -105,13 +111,12 @@ def checked(text: str) -> str:
 
 
 class TurnOptions(NamedTuple):
-    """The options of one turn; `touches` are the files of the plan that it carries out."""
+    """The options of one turn."""
 
     limits: Limits = DEFAULT_LIMITS
     search_options: NativeSearch = ANYWHERE
     approve: Approve = "ask"
     instructions: Instructions = PLAIN
-    touches: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Returns it as JSON; the lease of a run stores it for a takeover."""
@@ -300,18 +305,6 @@ async def _gathered(
 
 def _states(sources: Sequence[ToolSource], session: Session) -> list[tuple[str, str]]:
     return [state for source in sources for state in source.servers(session).items()]
-
-
-def check_plan(files: Sequence[str], tools: Sequence[Tool], session: Session) -> None:
-    """Raises ConfigError if a plan touches files and the session's agent has no tool for that."""
-    preset = agent_in(session.settings)
-    if preset and files and not any(tool.spec.effect in CHANGING for tool in tools):
-        what = (
-            f"The agent {preset.name} has no tool that changes anything, and the plan touches "
-            f"{', '.join(files[:3])}."
-        )
-        remedy = "Choose another agent for this chat, or none, and run the plan again."
-        raise ConfigError("agent_cannot_run", what, remedy)
 
 
 _SPARE = frozenset({"present_plan"})

@@ -23,16 +23,10 @@ from searchloop.agent.run.run import Question, Run
 from searchloop.agent.settings import Settings, is_on
 from searchloop.agent.text import neutral, one_line
 from searchloop.agent.types import Message, Request
-from searchloop.analysis.characters import visible
 
 _LABEL = re.compile(r"^(?:title|titel|标题)\s*[:：]\s*", re.IGNORECASE)
 _MARKS = re.compile(r"\[\d{1,4}\]")
 _AROUND = " \t\"'`*_#.。«»“”„‚‘’「」『』《》"
-
-
-def title_of(text: str) -> str:
-    """Makes a title of a chat's first question: its first line."""
-    return one_line(next((line for line in visible(text).splitlines() if line.strip()), ""))
 
 
 def said_title(text: str) -> str:
@@ -80,19 +74,17 @@ class Afterwards:
         self.on = False  # a program that asks once needs none of it; a page does
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by session
 
-    def first(self, session: Session, text: str, model: Provider) -> Any:
-        """Returns (title, settings) for a session with this question; it keeps one that it has."""
+    def first(self, session: Session, model: Provider) -> dict[str, Any]:
+        """Ends what a session's last answer began; returns settings for one without a title."""
         if task := self._tasks.pop(session.id, None):
             task.cancel()
-        if session.title:
-            return session.title, {}
         wanted = self._wants("SEARCHLOOP_TITLES") and abilities_of(model).writes
         asking = wanted and not session.settings.get("temporary")
-        return title_of(text), {PROVISIONAL: asking or None}
+        return {} if session.title else {PROVISIONAL: asking or None}
 
     def begin(self, run: Run) -> None:
         """Starts to ask behind an answer that came whole."""
-        if self.on and run.clean and abilities_of(run.question.provider).writes:
+        if abilities_of(run.question.provider).writes:
             session = run.question.session.id
             task = asyncio.create_task(self._ask(run.question, tuple(run.messages)))
             self._tasks[session] = task
@@ -109,7 +101,7 @@ class Afterwards:
         await self.wait()
 
     def _wants(self, setting: str) -> bool:
-        return self.on and is_on(self.settings.env.get(setting) or "1")
+        return is_on(self.settings.env.get(setting) or "1")
 
     def _forget(self, session: str, ended: asyncio.Task[None]) -> None:
         if self._tasks.get(session) is ended:

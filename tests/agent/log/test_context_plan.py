@@ -9,9 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.log.window import Budget, brief, fit, size_of, tokens
+from searchloop.agent.log.events import size_of
+from searchloop.agent.log.window import brief, fit
+from searchloop.agent.text import tokens
 from searchloop.agent.tools.dispatcher import Fence
-from searchloop.agent.types import Citation, Mark, Message, ToolCall
+from searchloop.agent.types import Budget, Citation, Mark, Message, ToolCall
 from tests.agent.scripted import check_calls_are_answered
 
 FENCE = Fence("mark")

@@ -17,7 +17,6 @@ from searchloop.agent.log.backup import check
 from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import Event
 from tests.crash.working import Working, check_once
-from tests.pooler import Pooler
 from tests.ports import free_port
 from tests.postgres import Postgres
 from tests.waiting import until
@@ -269,20 +268,3 @@ def test_several_hosts_in_one_address(postgres: Postgres) -> None:
         session = log.create_session(model="m").id
         assert log.append(session, [NOTICE])[0].seq == 1
         assert log.where == f"postgresql://{hosts}/postgres"
-
-
-def test_a_pooler_that_shares_connections_is_refused(postgres: Postgres) -> None:
-    """Nobody would hear of anything: it is said at the start, with what to do. One that gives each
-    its own is used.
-    """
-    with Pooler(postgres.port, shared=True) as pooler:
-        url = postgres.url().replace(f":{postgres.port}/", f":{pooler.port}/")
-        with pytest.raises(StoreError) as caught:
-            EventLog(url)
-        assert caught.value.code == "store_pooler"
-        assert "pool_mode = session" in caught.value.remedy
-    with Pooler(postgres.port, shared=False) as pooler:
-        url = postgres.url().replace(f":{postgres.port}/", f":{pooler.port}/")
-        with closing(EventLog(url)) as log:
-            session = log.create_session(model="m").id
-            assert log.append(session, [NOTICE])[0].seq == 1

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ProviderError
-from searchloop.agent.log.events import Event, is_summary, messages_from, sent
+from searchloop.agent.log.events import Event, is_summary, messages_from, sent, size_of
 from searchloop.agent.log.session import Turns
-from searchloop.agent.log.window import size_of, tokens
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.text import tokens
 from searchloop.agent.types import (
     Capabilities,
     Finished,

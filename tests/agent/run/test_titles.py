@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.log.session import PROVISIONAL, Session
+from searchloop.agent.run.question import title_of
 from searchloop.agent.run.question.afterwards import (
     MOST_QUESTIONS,
     said_questions,
     said_title,
-    title_of,
 )
 from searchloop.agent.types import Usage
 from searchloop.render.export import EXPORTS

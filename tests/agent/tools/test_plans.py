@@ -16,14 +16,13 @@ import pytest
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.log.events import Event, messages_from
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.prompts import NamedAgent, built_in, settings_of
+from searchloop.agent.run.prompts import NamedAgent, settings_of
 from searchloop.agent.run.question import StandardTools, without_spare
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.present_plan import (
     find_plan,
-    plan_data,
     present_plan,
     run_text,
 )
@@ -111,36 +110,6 @@ def test_the_plan_that_is_meant() -> None:
         with pytest.raises(AgentError) as caught:
             find_plan(log, plan_id)
         assert caught.value.code == "no_plan"
-
-
-@pytest.mark.parametrize(
-    ("agent", "files", "runs"),
-    [
-        ("planner", ["a.md"], False),
-        ("planner", [], True),
-        ("coder", ["a.md"], True),
-        (None, ["a.md"], True),
-    ],
-)
-async def test_an_agent_that_cannot_run_a_plan_says_so(
-    tmp_path: Path, agent: str | None, files: list[str], runs: bool
-) -> None:
-    """Nothing is sent to a model that has no tool to do it with; the question knows its plan."""
-    (folder := tmp_path / "ws").mkdir()
-    step = {"text": "Write", "files": files, "sources": []}
-    plan = plan_data("Notes", [step])
-
-    model = Scripted([says("Done.")])
-    bring = [Workspace(tmp_path / "home")]
-    async with open_house(tmp_path / "home", model, bring=bring) as house:
-        kept = settings_of(built_in()[agent]) if agent else {}
-        house.log.update_session(house.session, kept, workspace=str(folder))
-        finished = await house.ask(run_text(plan), mode="agent", plan=plan)
-        assert house.log.read(house.session)[0].data["plan"] == plan["plan_id"]
-        assert bool(model.requests) is runs
-        if not runs:
-            assert finished.data["error"]["code"] == "agent_cannot_run"
-            assert "a.md" in finished.data["error"]["message"]
 
 
 @asynccontextmanager

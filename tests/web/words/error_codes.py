@@ -47,10 +47,10 @@ MADE = {
     "agent/providers/ollama/steps.py": ("calls_envelope",),
     "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
     "agent/transport/refusals.py": ("files_refused",),
-    "agent/log/sqlite/file.py": (
+    "agent/log/contract.py": (
         *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
         *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),
-        *("store_pooler", "store_read_only", "store_refused", "store_slow", "too_many_files"),
+        *("store_read_only", "store_refused", "store_slow", "too_many_files"),
     ),
     "searchloop/protocols/programs.py": ("bad_program", "bad_programs", "no_program"),
     "search_backend/api/app.py": ("not_found", "method_not_allowed"),

@@ -240,54 +240,37 @@ class Checking:
         from searchloop.agent.run.check_with import estimate, read_by
 
         end: dict[str, Any] = {"model": reader.id, "left": 0}
-        places, reads = await asyncio.to_thread(self._unclear)
-        window = reader.provider.capabilities(reader.model).context
+        reads = await asyncio.to_thread(self._unclear)
         if reads:
-            await record({**end, "left": 1, "tokens": estimate(reads, window)})
-            said = await read_by(reader.provider, reader.model, reads, window)
+            tokens = estimate(reader.provider, reader.model, reads.values())
+            await record({**end, "left": 1, "tokens": tokens})
+            said = await read_by(reader.provider, reader.model, reads)
             end["usage"] = {**said.usage.as_dict(), "cost_usd": reader.price(said.usage)}
             end |= {"error": said.error} if said.error else {}
-            end["citations"] = await asyncio.to_thread(
-                self._changed, reader.id, places, reads, said.said
-            )
+            end["citations"] = self._changed(reader.id, said.said)
         await record(end)
 
-    def _unclear(self) -> tuple[list[tuple[int, int]], list[ToRead]]:
-        """Returns the unclear marks, as (citation, place in it), and what to read for each."""
+    def _unclear(self) -> dict[tuple[int, int], ToRead]:
+        """Returns what to read for each unclear mark, by (citation, place in it)."""
         from searchloop.agent.run.check_with import to_read
 
-        pages = self._pages(self._now.values())
+        pages = list(self._pages(self._now.values()).values())
         claims = claims_of(self.answered.text, self.answered.citations)
-        places: list[tuple[int, int]] = []
-        reads: list[ToRead] = []
-        for c in self._now.values():
-            for at, mark in enumerate(c.marks):
-                if is_unclear(mark) and mark.span and (said := claims().at(*mark.span)):
-                    read = to_read(said[0], list(pages.values()))
-                    if read.sentences:
-                        places.append((c.n, at))
-                        reads.append(read)
-        return places, reads
+        found = {
+            (c.n, at): to_read(said[0], pages)
+            for c in self._now.values()
+            for at, mark in enumerate(c.marks)
+            if is_unclear(mark) and mark.span and (said := claims().at(*mark.span))
+        }
+        return {key: read for key, read in found.items() if read.sentences}
 
-    def _changed(
-        self,
-        by: str,
-        places: Sequence[tuple[int, int]],
-        reads: Sequence[ToRead],
-        said: Mapping[int, ModelSaid],
-    ) -> list[dict[str, Any]]:
+    def _changed(self, by: str, said: Mapping[tuple[int, int], ModelSaid]) -> list[dict[str, Any]]:
         """Gives the marks what the model may say of them; returns the citations that changed."""
-        from searchloop.agent.run.check_with import allowed
-
-        touched = set[int]()
-        for number, each in said.items():
-            if told := allowed(reads[number], each):
-                n, at = places[number]
-                marks = list(self._now[n].marks)
-                marks[at] = marks[at]._replace(verdict=told.verdict, passage=told.sentence, by=by)
-                self._now[n] = self._now[n]._replace(marks=tuple(marks))
-                touched.add(n)
-        return [citation_data(self._now[n]) for n in sorted(touched)]
+        for (n, at), told in said.items():
+            marks = list(self._now[n].marks)
+            marks[at] = marks[at]._replace(verdict=told.verdict, passage=told.sentence, by=by)
+            self._now[n] = self._now[n]._replace(marks=tuple(marks))
+        return [citation_data(self._now[n]) for n in sorted({n for n, _ in said})]
 
 
 async def _read(url: str, backend: Backend, refuse: Refuse, options: NativeSearch) -> PageText:

@@ -7,14 +7,15 @@ stays as our own comparison has it.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from searchloop.agent.calls.instructions import bare_json, misfit
 from searchloop.agent.errors import AgentError
 from searchloop.agent.observe import asked_apart
-from searchloop.agent.providers import abilities_of
+from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.text import neutral, tokens
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import NOTHING, Message, Request, Streams, Usage, VerdictName
@@ -23,6 +24,7 @@ from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import tokens as tokens_of
 from searchloop.agent.verdicts.vetoes import FAULTS
 
+Key = TypeVar("Key")
 _MOST = 300  # claims of one reading
 _AT_ONCE = 40  # claims of one request
 _BEST = 8  # sentences of one claim
@@ -87,10 +89,10 @@ class ModelSaid(NamedTuple):
     sentence: str
 
 
-class Reading(NamedTuple):
-    """What a model said of the claims, by their place; `error` says why it is worth nothing."""
+class Reading(NamedTuple, Generic[Key]):
+    """What a model said, by the key of each claim; `error` says why it is worth nothing."""
 
-    said: Mapping[int, ModelSaid]
+    said: Mapping[Key, ModelSaid]
     usage: Usage = NOTHING
     error: str = ""
 
@@ -121,28 +123,24 @@ def prompts(reads: Sequence[ToRead], window: int | None = None) -> Iterator[tupl
         rest = rest[len(items) :]
 
 
-def estimate(reads: Sequence[ToRead], window: int | None = None) -> int:
+def estimate(provider: Provider, model: str, reads: Iterable[ToRead]) -> int:
     """Returns about how many tokens a reading takes, the answers with it."""
-    return sum(
-        tokens(_SYSTEM) + tokens(text) + 60 * count
-        for text, count in prompts(reads[:_MOST], window)
-    )
+    parts = prompts([*reads][:_MOST], provider.capabilities(model).context)
+    return sum(tokens(_SYSTEM) + tokens(text) + 60 * count for text, count in parts)
 
 
-async def read_by(
-    provider: Streams, model: str, reads: Sequence[ToRead], window: int | None = None
-) -> Reading:
-    """Asks the model about the claims, in as many requests as they take.
+async def read_by(provider: Provider, model: str, reads: Mapping[Key, ToRead]) -> Reading[Key]:
+    """Returns what the model may say of the claims, asked in as many requests as they take.
 
     What it said before a request failed counts; `error` tells of the failure.
     """
     said, usage, error, at = dict[int, ModelSaid](), NOTHING, "", 0
-    whole = list(reads[:_MOST])
+    keys, whole = list(reads), [*reads.values()][:_MOST]
+    one_by_one = _LISTS_NONE in model
+    ask = _one_by_one if one_by_one else _decided if abilities_of(provider).decides else _listed
+    every = prompts(whole, provider.capabilities(model).context)
     try:
-        if _LISTS_NONE in model:
-            return await _one_by_one(provider, model, whole)
-        ask = _decided if abilities_of(provider).decides else _listed
-        for text, count in prompts(whole, window):
+        for text, count in [("", len(whole))] if one_by_one else every:
             part = await ask(provider, model, text, whole[at : at + count])
             usage += part.usage
             said |= {at + number: each for number, each in part.said.items()}
@@ -154,10 +152,13 @@ async def read_by(
         error = str(failure)
     if len(reads) > _MOST and not error:
         error = f"Only the first {_MOST} of {len(reads)} unclear claims were read."
-    return Reading(said, usage, error)
+    may = ((n, await asyncio.to_thread(_allowed, whole[n], each)) for n, each in said.items())
+    return Reading({keys[n]: told async for n, told in may if told}, usage, error)
 
 
-async def _listed(provider: Streams, model: str, text: str, reads: Sequence[ToRead]) -> Reading:
+async def _listed(
+    provider: Streams, model: str, text: str, reads: Sequence[ToRead]
+) -> Reading[int]:
     """Asks about the claims of one text."""
     count = len(reads)
     request = Request(
@@ -182,7 +183,9 @@ async def _listed(provider: Streams, model: str, text: str, reads: Sequence[ToRe
     return Reading(said, end.usage)
 
 
-async def _decided(provider: Streams, model: str, text: str, reads: Sequence[ToRead]) -> Reading:
+async def _decided(
+    provider: Streams, model: str, text: str, reads: Sequence[ToRead]
+) -> Reading[int]:
     """Lets a model that writes nothing choose a verdict and a sentence for each claim of a text."""
     control = ToRead(_CONTROL, reads[0].sentences)
     asked: dict[str, Any] = {}
@@ -205,7 +208,9 @@ async def _decided(provider: Streams, model: str, text: str, reads: Sequence[ToR
     return Reading(said, end.usage)
 
 
-async def _one_by_one(provider: Streams, model: str, reads: Sequence[ToRead]) -> Reading:
+async def _one_by_one(
+    provider: Streams, model: str, _: str, reads: Sequence[ToRead]
+) -> Reading[int]:
     """Asks a model that takes one document and one claim; its No may only mean: not said."""
     said, usage = dict[int, ModelSaid](), NOTHING
     control = ToRead(_CONTROL, reads[0].sentences)
@@ -225,7 +230,7 @@ async def _one_by_one(provider: Streams, model: str, reads: Sequence[ToRead]) ->
     return Reading(said, usage)
 
 
-def allowed(read: ToRead, said: ModelSaid) -> ModelSaid | None:
+def _allowed(read: ToRead, said: ModelSaid) -> ModelSaid | None:
     """Returns what a model may say of a claim, or None.
 
     The sentence must be one that it was given, and our comparison may find no fault in what it

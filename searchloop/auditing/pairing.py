@@ -184,12 +184,9 @@ def _place(match: re.Match[str], lists: References) -> _Place | None:
     """Reads one mark; None where it is none."""
     start, end = match.span()
     if match["group"] or match["beside"] or match["bare"]:
-        links = [
-            address_of(link["to"][1:-1].split(' "')[0]) for link in _ONE_LINK.finditer(match[0])
-        ]
+        links = map(_target, _ONE_LINK.finditer(match[0]))
         urls = links if match["group"] else addresses(match[0])
-        sources = tuple((url, "") for url in urls if url)
-        return _Place(start, end, sources)
+        return _Place(start, end, tuple((url, "") for url in urls if url))
     if match["link"]:
         return _link(match)
     if match["named"]:
@@ -218,12 +215,10 @@ def _link(match: re.Match[str]) -> _Place | None:
     if one is None:
         return None
     url = _target(one)
+    named = url and _NAME_ONLY.fullmatch(one["words"].strip())
     start, end = match.span()
-    if not url:
-        return _Place(start, end, (), (start + 1, start + 1 + len(one["words"])))
-    if _NAME_ONLY.fullmatch(one["words"].strip()):
-        return _Place(start, end, ((url, ""),))
-    return _Place(start, end, ((url, ""),), (start + 1, start + 1 + len(one["words"])))
+    words = None if named else (start + 1, start + 1 + len(one["words"]))
+    return _Place(start, end, ((url, ""),) if url else (), words)
 
 
 def _reference(match: re.Match[str], lists: References) -> _Place | None:

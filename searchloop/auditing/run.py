@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.providers import ProviderRegistry
 from searchloop.agent.run.check_sources import ModelReader, reader_of
-from searchloop.agent.run.check_with import ModelSaid, ToRead, allowed, read_by, to_read
+from searchloop.agent.run.check_with import Key, ModelSaid, ToRead, read_by, to_read
 from searchloop.agent.run.prices import load_prices, pricer
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend, backend_for, error_words
@@ -82,7 +82,6 @@ _BESIDE = "Another page that it cites could not be read."
 _PART = "Only a part of the page could be read."
 
 
-Key = TypeVar("Key")
 Told = Callable[[AuditedPage, int, int], None]  # a page, how many are done, of how many
 
 
@@ -346,18 +345,13 @@ def model_reader(model: str, settings: Settings, transport: Transport) -> ModelR
 
 async def read_unclear(
     reads: Mapping[Key, ToRead], reader: ModelReader
-) -> tuple[dict[Key, ModelSaid], str]:
+) -> tuple[Mapping[Key, ModelSaid], str]:
     """Returns what the model may say of these claims, and a sentence on what that took."""
     if not reads:
         return {}, ""
-    keys, found = list(reads), dict[Key, ModelSaid]()
-    window = reader.provider.capabilities(reader.model).context
-    reading = await read_by(reader.provider, reader.model, list(reads.values()), window)
-    for n, said in reading.said.items():
-        if told := allowed(reads[keys[n]], said):
-            found[keys[n]] = told
+    reading = await read_by(reader.provider, reader.model, reads)
     usage, cost = reading.usage, reader.price(reading.usage)
     money = "unknown cost" if cost is None else f"${cost:.4f}"
     spent = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    said_so = f"{reader.id} read unclear claims ({len(keys)}): {spent:,} tokens, {money}."
-    return found, f"{said_so} {reading.error}".strip()
+    said_so = f"{reader.id} read unclear claims ({len(reads)}): {spent:,} tokens, {money}."
+    return reading.said, f"{said_so} {reading.error}".strip()

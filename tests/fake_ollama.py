@@ -114,7 +114,6 @@ class FakeOllama(FakeServer):
         answers: Iterable[Answer] | Callable[[Any], Answer] = (),
         *,
         cloud_disabled: bool = False,
-        signed_in: bool = True,
         version: str = "0.33.0",
         cuts: bool = False,
         library: Iterable[Model] = (),
@@ -125,7 +124,6 @@ class FakeOllama(FakeServer):
         script = iter([] if callable(answers) else list(answers))
         self._choose = answers if callable(answers) else lambda body: next(script, None)
         self._cloud_disabled = cloud_disabled
-        self._signed_in = signed_in
         self._version = version
         self._cuts = cuts
         self._library = {model.full_name: model for model in library}
@@ -244,9 +242,6 @@ class FakeOllama(FakeServer):
             return None
         if self._cloud_disabled:
             return refuse(403, "ollama cloud is disabled: remote inference is unavailable")
-        if not self._signed_in:
-            link = "https://ollama.com/connect?name=fake&key=a2V5"
-            return json_reply({"error": "unauthorized", "signin_url": link}, 401)
         return None
 
 

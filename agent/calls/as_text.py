@@ -29,7 +29,8 @@ _TAG_WORDS = """
     <function= <|tool_call|> <|tool_call> <|tool_calls|> <|python_tag|> <|channel|> <|start|>
     <|tool_calls_section_begin|> <|tool_call_begin|> <|tool_call_start|> <|action_start|>
     <｜tool▁calls▁begin｜> <｜tool▁call▁begin｜> <minimax:tool_call> <seed:tool_call>
-    <start_function_call> [tool_calls] [tool_request] </tool_call>
+    <start_function_call> [tool_calls] [tool_request] </tool_call> <toolcall> <|python_start|>
+    <|tools_prefix|>
 """
 _TAGS = (*_TAG_WORDS.split(), "<function name=", "<invoke name=")
 _LINES = ("commentary to=", "to=functions.", "assistantcommentary to=", "functools[")
@@ -219,7 +220,7 @@ _WRAPPERS = r"(?:tool|function)[_ -]?(?:calls?|use|code|request)|tools|functions
 _WRAPPERS += r"|\w+:(?:tool|function)_calls?|(?:start|end)_function_call"
 MARKS = re.compile(
     rf"\s+|</?(?:{_WRAPPERS})\s*>|<\|?/?(?:tool|function)_?calls?\|?>|<\|/?[\w.:-]{{1,40}}\|>"
-    r"|<｜[^｜<>]{1,40}｜>|\[/?TOOL_(?:CALLS?|REQUEST)\]|\[END_TOOL_REQUEST\]|\[ARGS\]|</s>"
+    r"|<｜[^｜<>]{1,40}｜>|\[/?TOOL_(?:CALLS?|REQUEST)\]|\[END_TOOL_REQUEST\]|(?:\[CALL_ID\]\w+)?\[ARGS\]|</s>"
     r"|```[ \t]*[\w-]*|functools(?=\[)|</?(?:function|invoke)\s*>",
     re.IGNORECASE,
 )
@@ -258,8 +259,8 @@ _CALL_KEYS = frozenset(
 )
 _FIRST_KEY = re.compile(r"\{\s*(?:[\"']([\w-]*)([\"']?)|\Z)")
 _FIRST_VALUE = re.compile(r"\s*:\s*[\"']([^\"']*)([\"']?)")
-_ESCAPED = re.compile(r"\{(?:\s*,?\s*[\w-]+:<escape>.*?<escape>)+\s*\}", re.DOTALL)
-_VALUE = re.compile(r"(?<![\w-])([\w-]++):<escape>(.*?)<escape>", re.DOTALL)
+# `{key:<escape>text<escape>,other:7}`, also with `<|"|>` around texts.
+_VALUE = re.compile(r"\s*,?\s*([\w-]++):(?:(<escape>|<\|\"\|>)(.*?)\2|([\w.+-]++))", re.DOTALL)
 _PREFIX = re.compile(r"^(?:functions|default_api|tools)[.:]|:\d+$")
 _MOST = 16
 
@@ -354,14 +355,14 @@ class Reader:
         if head is None or name is None:
             return None
         start = _end(_OBJECT, text, after_marks(text, head.end()))
-        escaped = _ESCAPED.match(text, start)
-        if escaped:
-            arguments, end = dict(_VALUE.findall(escaped[0])), escaped.end()
-        elif text[start : start + 1] == "{" and (read := value_at(text, start)):
+        object_ = text[start : start + 1] == "{"
+        if object_ and (escaped := _escaped(text, start + 1)):
+            arguments, end = escaped
+        elif object_ and (read := value_at(text, start)):
             arguments, end = read[0], _end(_OBJECT_END, text, read[1])
         else:
             arguments, end = _pairs(text, head.end())
-        if not arguments and not head["element"]:
+        if not arguments and not head["element"] and not object_:
             return None
         found = self.checked(name, arguments)
         return ([found], _end(_ELEMENT_END, text, end)) if found else None
@@ -392,6 +393,15 @@ class Reader:
             return self.checked(name, keys)
         alone = len(given) == 1 and isinstance(given[0], str | dict) and not keys
         return self.checked(name, given[0]) if alone else None
+
+
+def _escaped(text: str, at: int) -> tuple[dict[str, Any], int] | None:
+    """Reads the pairs of an object whose texts stand between marks, behind its brace."""
+    found: dict[str, Any] = {}
+    while pair := _VALUE.match(text, at):
+        found[pair[1]] = pair[3] or pair[4] or ""
+        at = pair.end()
+    return (found, at + 1) if found and text[at : at + 1] == "}" else None
 
 
 def _pairs(text: str, at: int) -> tuple[dict[str, Any], int]:

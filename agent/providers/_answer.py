@@ -194,8 +194,8 @@ def thought(text: str) -> Iterable[StreamEvent]:
     return (ThinkingDelta(text),) if text else ()
 
 
-TAGS = ("think", "thinking", "thought")
-_OPEN = {f"<{tag}>": f"</{tag}>" for tag in TAGS}
+_OPEN = {f"<{tag}>": f"</{tag}>" for tag in ("think", "thinking", "thought", "seed:think")}
+_OPEN |= {"[THINK]": "[/THINK]", "<|channel>thought": "<channel|>"}
 _MARKS = (*_OPEN, *_OPEN.values())
 # A tag on a line of its own, or directly behind a word: a quoted tag stands in neither place.
 _LATE = re.compile(

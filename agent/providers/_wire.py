@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from math import inf
 from typing import Any
 
 from searchloop.agent.calls.schema import is_strict
@@ -95,6 +96,11 @@ def count(value: Any, key: str) -> int | None:
     return found if type(found) is int and found >= 0 else None
 
 
+def money(value: Any) -> float | None:
+    """Returns an amount, None for anything that is none."""
+    return float(value) if type(value) in (int, float) and 0 <= value < inf else None
+
+
 def number(value: Any, key: str) -> int:
     """Returns a count in an object, 0 for anything that is none."""
     return count(value, key) or 0
@@ -122,7 +128,7 @@ def error_in(value: Any, *, failed: bool = False) -> dict[str, Any] | None:
         return next(filter(None, found), None)
     if not isinstance(value, dict):
         return {"message": _said(value)} if failed and value else None
-    inner = value.get("error")
+    inner = value.get("error") or member(value.get("x_groq"), "error")
     if isinstance(inner, dict) and inner:
         return {**inner, "message": _words(inner)}
     if inner:

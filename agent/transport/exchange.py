@@ -320,7 +320,7 @@ def document_of(body: bytes) -> Any:
 
 def incomplete(server: str, why: str = "") -> IncompleteError:
     """Makes the error for an answer without an end; `why` is the server's reason, a sentence."""
-    what = f"The answer of {server} ended before it was finished. {why}".rstrip()
+    what = f"{server} ended its answer before it was finished. {why}".rstrip()
     return IncompleteError("incomplete", what, "Try again.", retryable=True)
 
 

@@ -124,7 +124,7 @@ class GeminiDecoder(DecoderBase[AnswerParts]):
         name, given = text_in(call, "name"), call.get("args") or {}
         if not name or self._calls.add(text_in(call, "id"), name, given) is None:
             return None
-        if isinstance(given, dict):
+        if isinstance(call.get("args", given), dict):
             return part
         return {**part, "functionCall": {**call, "args": {}}}
 

@@ -31,7 +31,6 @@ from searchloop.agent.types import Finished, Notice, Request, StreamEvent, TextD
 
 _SESSIONS = 256
 _REMOTE = {"remote_host", "remote_model"}  # details of an answer from the cloud
-_SMALLEST = 4096  # tokens: the smallest window that a server gives by default
 _SAFE = 2048  # tokens that fit any default window: a request for the window can wait
 
 Events = AsyncGenerator[StreamEvent, None]
@@ -164,6 +163,5 @@ class Steps:
                 plan.refused(error)
                 plan.tried = 0
                 await plan.find_window(self._catalog, request.model)  # the model is loaded now
-                plan.tokens = plan.tokens or _SMALLEST
                 if await self.drops(request):
                     raise ProviderError("context_length", error.message, error.remedy) from error

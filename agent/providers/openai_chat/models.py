@@ -164,8 +164,7 @@ def _read(entry: Mapping[str, Any]) -> Capabilities:
 
 def _efforts(entry: Mapping[str, Any], parameters: Container[str]) -> tuple[str, ...]:
     """Returns the words for how long a model thinks: those listed, else those that all take."""
-    named = entry.get("supported_reasoning_efforts")
-    named = named or member(entry.get("capabilities"), "reasoning_effort")
+    named = member(entry.get("capabilities"), "reasoning_effort")
     if isinstance(named, list):
         return tuple(word for word in named if isinstance(word, str))
     return ("low", "medium", "high") if "reasoning_effort" in parameters else ()

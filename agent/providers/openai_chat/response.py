@@ -19,7 +19,7 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in, text_in
+from searchloop.agent.providers._wire import count, error_in, money, text_in
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import numbered
@@ -55,7 +55,7 @@ def read_usage(usage: Any) -> Usage:
         cached_tokens=count(usage.get("prompt_tokens_details"), "cached_tokens"),
         reasoning_tokens=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
         searches=count(usage.get("server_tool_use_details"), "web_search_requests"),
-        cost_usd=float(cost) if isinstance(cost, int | float) else None,
+        cost_usd=money(cost),
     )
 
 
@@ -337,6 +337,8 @@ class ChatDecoder(DecoderBase[ChatAnswer]):
         if self._search == "due":
             self._search = "begun"
             yield SearchStarted()
+        if "usage" in choice:  # Moonshot counts here
+            self._answer.note(choice)
         delta = choice.get("delta")
         shown = self._answer.add(delta, whole=False) if type(delta) is dict else []
         if "message" in choice and isinstance(choice["message"], dict):

@@ -23,7 +23,7 @@ from searchloop.agent.providers._responses.response import (
     read_usage,
     search_action,
 )
-from searchloop.agent.providers._wire import filled, member
+from searchloop.agent.providers._wire import filled, member, money
 from searchloop.agent.settings import Setting
 from searchloop.agent.types import Capabilities, NativeSearch, Request, Usage
 
@@ -91,10 +91,10 @@ def _usage(response: Event, searches: WebSearchCalls) -> Usage:
     """Reads counts and cost; searches are those billed."""
     counts = response.get("usage")
     details = member(counts, "server_side_tool_usage_details")
-    ticks = member(counts, "cost_in_usd_ticks")
+    ticks = money(member(counts, "cost_in_usd_ticks"))
     billed = [member(details, f"{kind}_search_calls") for kind in ("web", "x")]
     usage = read_usage(response, searches)
     return usage._replace(
         searches=sum(n for n in billed if isinstance(n, int)) if details else usage.searches,
-        cost_usd=ticks / _TICKS if isinstance(ticks, int) else None,
+        cost_usd=None if ticks is None else ticks / _TICKS,
     )

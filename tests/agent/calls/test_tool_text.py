@@ -93,7 +93,11 @@ def test_text_is_shown_as_soon_as_it_is_no_call() -> None:
     "piece",
     [
         *("<", "{", "[", "<tool_call>", "web_search("),
-        *("web_search\n{a:<escape>", "<start_function_call>"),
+        *(
+            "web_search\n{a:<escape>",
+            "<start_function_call>",
+            '<|tool_call>call:web_search{a:<|"|>',
+        ),
     ],
 )
 def test_hostile_text_costs_little(piece: str) -> None:

@@ -16,8 +16,6 @@ import pytest
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers import Provider
 from searchloop.agent.providers._window import named_size
-from searchloop.agent.search.citations import settle
-from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.transport.refusals import blamed
 from searchloop.agent.types import Finished, StreamEvent, TextDelta
 from tests.agent.providers.vendors import (
@@ -221,6 +219,9 @@ def test_marks_of_vendors_are_gone(vendor: Vendor, size: int) -> None:
 # What a model prints -> its thinking and its answer.
 PRINTED = {
     "<think>a</think>b": ("a", "b"),
+    "<seed:think>a</seed:think>b": ("a", "b"),
+    "[THINK]a[/THINK]b": ("a", "b"),
+    "<|channel>thought\na<channel|>b": ("a", "b"),
     "\n <think>\na\n</think>\n\nb": ("a\n", "b"),
     "<think>\n\n</think>\n\nb": ("", "b"),
     "<thinking>a </think> c</thinking>b": ("a </think> c", "b"),
@@ -328,13 +329,3 @@ def test_the_end_mark_of_others() -> None:
     assert GEMINI.finished(data + DONE).message.content == "High water"
     with pytest.raises(IncompleteError):
         GEMINI.decode(GEMINI.begins("High") + DONE)
-
-
-def test_a_vendor_s_own_number_becomes_ours() -> None:
-    """Its [1] is the first page of its answer, which is another number in a long session."""
-    table = SourceTable()
-    table.meet("https://other.example/", "Other", "cited")
-    message = settle(XAI.recorded("web_search_stream"), table)
-    (cited,) = message.citations
-    assert message.content == "**07:40.**[2] The harbour says so too."
-    assert [message.content[a:b] for a, b in cited.spans] == ["[2]"]

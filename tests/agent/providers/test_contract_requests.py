@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers.openai_chat import ChatCodec
-from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.types import Message, NativeSearch, ProviderData, Replay, ToolCall, ToolSpec
 from tests import rules_openai_chat
 from tests.agent.providers.vendors import (
@@ -24,7 +22,6 @@ from tests.agent.providers.vendors import (
     ELSEWHERE,
     FERRY,
     GEMINI,
-    KEY,
     NATIVE,
     OLLAMA,
     USER,
@@ -126,7 +123,7 @@ def sent_for(name: str, asks: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a request that JSON describes; `at` is another server than the usual one."""
     more, vendor = dict(asks), BY_NAME[name]
     if at := more.pop("at", ""):
-        vendor = replace(vendor, codec=ChatCodec(ChatServer(at, KEY)))
+        vendor = vendor.at(at)
     search = more.get("native_search")
     if search is not None:
         lists = {k: tuple(v) for k, v in search.items() if isinstance(v, list)}

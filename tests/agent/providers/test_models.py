@@ -5,9 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from contextlib import aclosing
-from cProfile import Profile
 from pathlib import Path
-from pstats import Stats
 
 import pytest
 
@@ -50,19 +48,6 @@ def test_every_entry_can_be_read(vendor: str, prefix: str) -> None:
     able, rest = table.of(f"{prefix}\0")
     known = {name: getattr(able, name) for name in Capabilities.__dataclass_fields__} | rest
     assert entry.items() - {("is", entry.get("is"))} <= known.items()
-
-
-def test_the_folder_of_providers_is_listed_once() -> None:
-    """However many models a list has: each is asked for its provider and that one's settings."""
-    providers._modules.cache_clear()
-    profile = Profile()
-    with profile:
-        for model in ("openai:a", "ollama:b", "anthropic:c") * 20:
-            name = model.partition(":")[0]
-            assert providers.has(name)
-            assert providers.settings_of(name)
-    calls = {place[2]: told[0] for place, told in Stats(profile).stats.items()}  # type: ignore[attr-defined]
-    assert calls["iter_modules"] < 40  # one for each file of a listing
 
 
 # What keeps a model away -> the setting that it waits for.

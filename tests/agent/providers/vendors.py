@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -135,6 +135,10 @@ class Vendor:
         answer = exchanges(self.folder / f"{name}.json")[number]["response"]
         return (answer.get("text") or json.dumps(answer["body"])).encode()
 
+    def at(self, host: str) -> Vendor:
+        """The same for a Chat Completions server at this host."""
+        return replace(self, codec=ChatCodec(ChatServer(f"https://{host}/v1", KEY)))
+
     def decode(
         self, data: bytes, *before: Message, size: int = 0, **more: Any
     ) -> list[StreamEvent]:
@@ -196,6 +200,11 @@ class Vendor:
 
 
 DONE = b"data: [DONE]\n\n"
+
+
+def chunk(delta: Mapping[str, Any] | None, finish: str | None = None, **more: Any) -> bytes:
+    """A chunk of Chat Completions."""
+    return sse({"choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **more})
 
 
 def lines(*values: Mapping[str, Any]) -> list[bytes]:

@@ -99,18 +99,6 @@ def marks(*spans: tuple[int, int]) -> tuple[Mark, ...]:
     return tuple(Mark(span) for span in spans)
 
 
-def test_an_empty_answer_is_asked_for_again() -> None:
-    """An end without words or calls, of which nothing was shown, is not an answer."""
-    replies = [
-        Reply([GEMINI.stream_of("empty_stop")]),
-        Reply([GEMINI.stream_of("max_tokens_stream")]),
-    ]
-    with FakeServer(replies) as server:
-        last = GEMINI.stream(server)[-1]
-    assert isinstance(last, Finished)
-    assert len(server.requests) == 2
-
-
 # --- links ---
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from searchloop.agent.tools import Tool
-from searchloop.agent.types import ToolSpec
 from tests.agent.providers.local_desk import FACT, SMALL, TOOLLESS, Desk, desk, envelope, lake
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
-from tests.fakes import json_reply
 from tests.ollama_rules import check, count_tokens
 
 # --- the window -------------------------------------------------------------------------------
@@ -115,31 +111,6 @@ def test_a_smaller_window_than_expected_is_believed(tmp_path: Path) -> None:
     assert all(tokens <= 2600 for tokens in server.prompt_tokens)
 
 
-class Mute(FakeOllama):
-    """A server that tells neither its windows nor any sizes when it refuses a prompt."""
-
-    def _answer(self, request: Any) -> Any:
-        if request.path in ("/api/ps", "/api/tags"):
-            return json_reply({"error": "not here"}, 404)
-        reply = super()._answer(request)
-        if b"exceeds the available" in b"".join(reply.pieces):
-            return json_reply({"error": "the prompt is longer than the context length"}, 400)
-        return reply
-
-
-def test_a_server_that_tells_no_sizes(tmp_path: Path) -> None:
-    """Refused without a number, the plan takes the smallest usual window and asks for it."""
-    script = [call("open_page", {"url": f"https://lake.example/{n}"}) for n in (1, 2, 3)]
-    script = [call("web_search", {"query": "a"}), *script, say(f"{FACT} [1]")]
-    with (
-        Mute([Model("m", num_ctx=4096)], script) as server,
-        desk(server, tmp_path, lake(16_000)) as session,
-    ):
-        told = session.ask("When does the ferry leave?", "ollama:m")
-    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
-    assert server.chats[-1]["options"] == {"num_ctx": 4096}
-
-
 def test_a_prompt_that_was_cut_is_told(tmp_path: Path) -> None:
     """An older server cuts although it was told not to: its count gives it away."""
     long = "ferry " * 2000
@@ -238,18 +209,6 @@ def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None
     assert "It is early." not in [e.data.get("text") for e in session.events]
 
 
-def test_a_model_whose_calls_break_goes_down_a_rung(tmp_path: Path) -> None:
-    """Calls that the server cannot parse, time and again, are asked for in an envelope."""
-    script = [slip(), slip(), slip(), envelope("web_search", query="ferry"), envelope("answer")]
-    with (
-        FakeOllama([SMALL], [*script, say(f"{FACT} [1]")]) as server,
-        desk(server, tmp_path) as session,
-    ):
-        told = session.ask("When?", "ollama:qwen3:4b")
-    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
-    assert session.notices() == ["calls_envelope"]
-
-
 def test_calls_that_break_lower_one_session_alone(tmp_path: Path) -> None:
     """The session keeps the form that works; the next one calls."""
     script = [slip(), slip(), slip(), envelope("answer"), say("One."), envelope("answer")]
@@ -281,24 +240,3 @@ def test_what_runs_on_this_machine_costs_nothing(
         told = session.ask("Hi", f"ollama:{model.name}", search=search)
     assert (told.text, told.usage.cost_usd) == ("Hello.", cost)
     assert not session.notices() or search == "local"
-
-
-def test_ten_tools_of_one_name(tmp_path: Path) -> None:
-    """The model is offered the name once, its call runs once, and the answer comes."""
-    ran: list[int] = []
-
-    def numbered(n: int) -> Tool:
-        async def run(arguments: Any, context: Any) -> str:
-            ran.append(n)
-            return f"From {n}."
-
-        return Tool(ToolSpec("lookup", f"Number {n}", {"type": "object", "properties": {}}), run)
-
-    script = [call("lookup", {}), say("Done.")]
-    with (
-        FakeOllama([SMALL], script) as server,
-        desk(server, tmp_path, tools=[numbered(n) for n in range(10)]) as session,
-    ):
-        assert session.ask("Look it up.", "ollama:qwen3:4b", search="off").text == "Done."
-    offered = [tool["function"]["name"] for tool in server.chats[0]["tools"]]
-    assert (offered, ran) == (["lookup"], [0])

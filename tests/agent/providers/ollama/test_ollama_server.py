@@ -73,39 +73,6 @@ def end(events: list[StreamEvent]) -> Finished:
     return events[-1]
 
 
-def test_a_path_below_the_host_is_kept() -> None:
-    """A base URL is used as given; where nothing of Ollama's is found there, that is said."""
-    with FakeOllama([QWEN], []) as server:
-        url = f"{server.url}/proxy/"
-        assert refused("", env={"OLLAMA_HOST": "", "OLLAMA_BASE_URL": url}).code == "not_ollama"
-    assert server.requests[0].path == "/proxy/api/chat"
-
-
-def test_the_key_stays_here() -> None:
-    """A key for ollama.com is not sent to another server, neither for chat nor for lists."""
-    with FakeOllama([Model("m")], [say("Hi")]) as server:
-        ask(server, model="m", env={"OLLAMA_API_KEY": "k1"})
-        models(server, OLLAMA_API_KEY="k1")
-        host(server, lambda provider: provider.unload("m"), OLLAMA_API_KEY="k1")
-        host(server, lambda provider: provider.remove("m"), OLLAMA_API_KEY="k1")
-        host(server, Ollama.server, OLLAMA_API_KEY="k1")
-    called = ("chat", "tags", "ps", "delete", "version", "status")
-    assert {r.path for r in server.requests} == {f"/api/{name}" for name in called}
-    assert not any("k1" in str(r.headers) for r in server.requests)
-
-
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [({"signed_in": False}, "unauthorized"), ({"cloud_disabled": True}, "cloud_disabled")],
-)
-def test_a_cloud_model_that_may_not_run(settings: dict[str, Any], code: str) -> None:
-    """Not signed in, or cloud switched off on the server: the error says which."""
-    with FakeOllama([CLOUD], [], **settings) as server:
-        error = refused(server, model="big:cloud")
-    assert error.code == code
-    assert error.remedy
-
-
 class Clocked(Transport):
     """Keeps how long each address may take to answer."""
 
@@ -252,16 +219,6 @@ def test_a_model_with_a_slip_in_its_name_is_told_with_the_one_that_is_there() ->
     with FakeOllama([QWEN], [say("Hi")]) as server, refused as caught:
         host(server, work)
     assert caught.value.remedy.startswith("Did you mean qwen3:8b? Get it with `ollama pull qwen4")
-
-
-def test_a_server_that_is_gone_has_its_remedy() -> None:
-    """Unloading and deleting on a server that is not there names the command that starts it."""
-    url = closed_address()
-    for work in (lambda p: p.unload("m"), lambda p: p.remove("m")):
-        with pytest.raises(ProviderError, match="does not answer") as caught:
-            host(url, work)
-        assert "`ollama serve`" in caught.value.remedy
-    assert host(url, Ollama.server) == ModelServer("ollama", "Ollama", url)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from searchloop import Agent, AnswerError, Settings
-from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers.openai_chat import ChatCodec
-from searchloop.agent.providers.openai_chat.models import ChatServer, Dialects, ListedModels
+from searchloop.agent.providers.openai_chat.models import Dialects, ListedModels
 from searchloop.agent.settings import load_environment
 from searchloop.agent.types import (
     Finished,
@@ -26,46 +24,15 @@ from searchloop.agent.types import (
     Request,
     SearchFinished,
     SearchStarted,
-    StreamEvent,
     ToolCall,
 )
-from tests.agent.providers.openai_chat.test_openai_chat import chunk
 from tests.agent.providers.test_contract_requests import TURNS, transcript
-from tests.agent.providers.vendors import CHAT, DONE, FERRY, USER, results
+from tests.agent.providers.vendors import CHAT, DONE, FERRY, USER, chunk, results
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
-from tests.rules_openai_chat import check, check_mistral, check_templates
+from tests.rules_openai_chat import check_mistral
 from tests.tables import each_row
 
 MISTRAL = "mistral-small-latest"
-
-
-def codec(host: str = "chat.example") -> ChatCodec:
-    return ChatCodec(ChatServer(f"https://{host}/v1", "test-key-0123456789"))
-
-
-def body(model: str, *messages: Message, host: str = "chat.example", **more: Any) -> dict[str, Any]:
-    """The body of a request with these messages."""
-    sent: dict[str, Any] = json.loads(
-        codec(host).encode(Request(model, messages or (USER,), **more))
-    )
-    check(sent)
-    check_templates(sent)
-    return sent
-
-
-def decode(
-    data: bytes,
-    model: str = "m",
-    host: str = "chat.example",
-    **more: Any,
-) -> list[StreamEvent]:
-    decoder = codec(host).decoder(Request(model, (), **more))
-    return [*decoder.feed(data), *decoder.close()]
-
-
-def finished(events: list[StreamEvent]) -> Finished:
-    assert isinstance(events[-1], Finished)
-    return events[-1]
 
 
 def whole(message: Mapping[str, Any], **more: Any) -> bytes:
@@ -81,21 +48,23 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
 def test_no_history_is_refused_by_mistral(turns: list[tuple[int, str]]) -> None:
     """Whoever made it, ids are nine letters and digits, and no question follows a result."""
     messages = transcript(turns)
-    sent = body(MISTRAL, *messages, tools=(FERRY,), system="Be brief.")
+    sent = CHAT.ask(*messages, model=MISTRAL, tools=(FERRY,), system="Be brief.")
     check_mistral(sent)
     # What is remembered of one dialect is not that of another, and ids stay the same.
-    body("tidewater-8b", *messages, tools=(FERRY,))
-    assert sent == body(MISTRAL, *messages, tools=(FERRY,), system="Be brief.")
-    before = codec().encode(Request(MISTRAL, messages)).removesuffix(b'"}]}')
+    CHAT.ask(*messages, tools=(FERRY,))
+    assert sent == CHAT.ask(*messages, model=MISTRAL, tools=(FERRY,), system="Be brief.")
+    encode = CHAT.codec.encode
+    before = encode(Request(MISTRAL, messages)).removesuffix(b'"}]}')
     more = [*messages, Message("assistant", "Then."), Message("user", "And then?")]
-    assert messages[-1].role != "user" or codec().encode(Request(MISTRAL, more)).startswith(before)
+    assert messages[-1].role != "user" or encode(Request(MISTRAL, more)).startswith(before)
 
 
 def test_an_id_of_mistral_s_own_is_kept() -> None:
     """What the server gave fits and goes back as it was."""
     call = {"id": "aB3dE6gH9", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    message = finished(decode(chunk({"tool_calls": [call]}, "tool_calls") + DONE, MISTRAL)).message
-    sent = body(MISTRAL, USER, message, *results(message))
+    data = chunk({"tool_calls": [call]}, "tool_calls") + DONE
+    message = CHAT.finished(data, model=MISTRAL).message
+    sent = CHAT.ask(USER, message, *results(message), model=MISTRAL)
     assert sent["messages"][1]["tool_calls"][0]["id"] == "aB3dE6gH9"
 
 
@@ -103,17 +72,17 @@ def test_reasoning_that_a_server_demands() -> None:
     """With DeepSeek each message with calls has it: its own, or a blank for another's."""
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     deltas = chunk({"reasoning_content": "Hm."}) + chunk({"tool_calls": [call]}, "tool_calls")
-    own = finished(decode(deltas + DONE, "deepseek-v4")).message
+    own = CHAT.finished(deltas + DONE, model="deepseek-v4").message
     other = Message("assistant", "", thinking="Mine.", tool_calls=(ToolCall("b", "f", {}),))
     plain = Message("assistant", "At 07:40.", thinking="Hm.")
     told = [USER, own, *results(own), other, *results(other), plain, USER]
-    sent = body("deepseek-v4", *told)["messages"]
+    sent = CHAT.ask(*told, model="deepseek-v4")["messages"]
     assert [m.get("reasoning_content") for m in sent if m["role"] == "assistant"] == [
         "Hm.",
         " ",
         None,
     ]
-    assert "reasoning_content" not in json.dumps(body("tidewater-8b", *told))
+    assert "reasoning_content" not in json.dumps(CHAT.ask(*told))
 
 
 # --- search ---
@@ -150,7 +119,7 @@ NOTE = {"type": "url_citation", "url_citation": {"url": "https://tides.example/"
 )
 def test_a_server_s_tool_tells_only_what_it_did(end: bytes, searched: bool) -> None:
     """A search is announced where pages or counts show one."""
-    events = decode(end + DONE, "a/b", OPENROUTER, native_search=NativeSearch())
+    events = CHAT.at(OPENROUTER).decode(end + DONE, model="a/b", native_search=NativeSearch())
     kinds = [type(e) for e in events if isinstance(e, SearchStarted | SearchFinished)]
     assert kinds == [SearchStarted, SearchFinished] * searched
 
@@ -170,9 +139,10 @@ PAGES = ["https://a.example/", "https://b.example/", "https://c.example/"]
 )
 def test_marks_that_lead_nowhere_are_told(text: str, more: Any, told: bool) -> None:
     """Where a model counts through pages and its provider names none, the reader learns it."""
-    notices = [e for e in decode(whole({"content": text}, **more), "sonar") if type(e) is Notice]
+    data = whole({"content": text}, **more)
+    notices = [e for e in CHAT.decode(data, model="sonar") if type(e) is Notice]
     assert [n.code for n in notices] == ["marks_without_pages"] * told
-    assert not any(type(e) is Notice for e in decode(whole({"content": text}, **more)))
+    assert not any(type(e) is Notice for e in CHAT.decode(data))
 
 
 def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
@@ -198,20 +168,6 @@ def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
     )
     assert off.value.code == "always_searches"
     assert len(server.requests) == 2
-
-
-# --- answers: closing messages, thinking, errors ---
-
-
-def printed(text: str) -> bytes:
-    pieces = (text[at : at + 3] for at in range(0, len(text), 3))
-    return b"".join(chunk({"content": p}) for p in pieces) + chunk({}, "stop") + DONE
-
-
-def test_a_model_whose_prompt_opens_its_thinking() -> None:
-    """What it thought is no part of the answer once that is whole."""
-    message = finished(decode(printed("Let me see.\n</think>\nAt 07:40."))).message
-    assert (message.content, message.thinking) == ("At 07:40.", "Let me see.")
 
 
 # --- what a refusal teaches ---
@@ -261,13 +217,3 @@ def test_a_refusal_teaches_the_dialect(words: str) -> None:
         ends = ask(server, told, times=2)
     assert [e.message.content for e in ends] == ["07:40"] * 2
     assert len(server.requests) == 3
-
-
-def test_a_server_that_always_refuses_is_asked_twice() -> None:
-    """What was learnt and does not help is not tried again."""
-    words = REFUSALS["mistral"]
-    with FakeServer([json_reply({"error": {"message": words}}, 400)] * 2) as server:
-        with pytest.raises(ProviderError) as caught:
-            ask(server, [USER], times=1)
-        assert len(server.requests) == 2
-    assert "length of 9" in caught.value.message

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import ConfigError, IncompleteError
+from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec, create
-from searchloop.agent.providers.openai_chat.models import ChatServer, find_server
+from searchloop.agent.providers.openai_chat.models import find_server
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Finished,
@@ -18,34 +17,17 @@ from searchloop.agent.types import (
     ModelInfo,
     NativeSearch,
     Request,
-    StreamEvent,
     ToolCall,
 )
-from tests.agent.providers.vendors import CHAT, DONE, USER, asked, results, using
-from tests.fakes import FakeServer, Reply, json_reply, sse
+from tests.agent.providers.vendors import CHAT, DONE, USER, chunk, results, using
+from tests.fakes import sse
 from tests.tables import each_row
 
 MODEL, CODEC, ask, stream_of = CHAT.model, CHAT.codec, CHAT.ask, CHAT.stream_of
+decode, finished = CHAT.decode, CHAT.finished
 
 
 SEARCHER = "gpt-5-search-api"
-
-
-def decode(data: bytes, *, model: str = MODEL) -> list[StreamEvent]:
-    search = NativeSearch() if model == SEARCHER else None
-    decoder = CODEC.decoder(Request(model, (), native_search=search), "")
-    return [*decoder.feed(data), *decoder.close()]
-
-
-def finished(data: bytes, **more: Any) -> Finished:
-    last = decode(data, **more)[-1]
-    assert isinstance(last, Finished)
-    return last
-
-
-def chunk(delta: Mapping[str, Any] | None, finish: str | None = None, **more: Any) -> bytes:
-    value = {"choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **more}
-    return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
 # --- requests ---
@@ -88,21 +70,9 @@ def test_an_id_of_another_maker_that_was_used_already() -> None:
 def test_reasoning_goes_back_to_who_made_it() -> None:
     """Another server of the same model gets neither signatures nor reasoning."""
     answer = finished(stream_of("reasoning_details_stream")).message
-    elsewhere = ChatCodec(ChatServer("https://other.example/v1"))
-    sent = json.loads(elsewhere.encode(Request(MODEL, (USER, answer, *results(answer)))))
+    sent = CHAT.at("other.example").ask(USER, answer, *results(answer))
     assert set(sent["messages"][1]) == {"role", "content", "tool_calls"}
     assert set(sent["messages"][1]["tool_calls"][0]) == {"id", "type", "function"}
-
-
-def test_neighbours_of_one_role_are_one_message() -> None:
-    """Turns alternate; an empty answer is left out, and calls stand with the text before them."""
-    call = Message("assistant", "", tool_calls=(ToolCall("c" * 80, "f g", {"a": (1,)}),))
-    half = Message("assistant", 'I "look"\n')
-    sent = ask(USER, Message("assistant", ""), USER, half, call, *results(call))["messages"]
-    assert sent[0]["content"] == f"{USER.content}\n\n{USER.content}"
-    assert sent[1]["content"] == half.content
-    assert sent[1]["tool_calls"][0]["function"] == {"name": "f_g", "arguments": '{"a": [1]}'}
-    assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"]
 
 
 def test_the_end_of_a_stream() -> None:
@@ -119,13 +89,17 @@ def test_the_end_of_a_stream() -> None:
         assert caught.value.retryable
 
 
+def test_what_stands_beside_a_piece() -> None:
+    """Groq says there why it stopped early, and Moonshot how much it took."""
+    end: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    counted = {**end, "usage": {"prompt_tokens": 9}}
+    assert finished(sse({"choices": [counted]})).usage.input_tokens == 9
+    with pytest.raises(ProviderError, match="over capacity"):
+        decode(sse({"choices": [end], "x_groq": {"error": "over capacity"}}))
+
+
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}
-ANSWER = Reply([b"data: " + json.dumps(CHUNK).encode() + b"\n\n", b"data: [DONE]\n\n"])
 OFFICIAL = "https://api.openai.com/v1"
-
-
-def stream(env: Mapping[str, str], model: str = "m", times: int = 1) -> list[StreamEvent]:
-    return asked("openai-chat", env, *[Request(model, (USER,))] * times)
 
 
 def models(env: Mapping[str, str]) -> list[ModelInfo]:
@@ -138,6 +112,7 @@ def models(env: Mapping[str, str]) -> list[ModelInfo]:
         ("http://127.0.0.1:1/v1", {"prompt_tokens": 5}, 0.0),
         ("http://localhost:1/v1", {"cost": 0.25}, 0.25),
         ("https://api.openai.com/v1", {}, None),
+        *(("https://api.openai.com/v1", {"cost": odd}, None) for odd in (float("nan"), -1, True)),
         ("http://10.0.0.7/v1", {}, None),
     ],
 )
@@ -172,15 +147,6 @@ def test_a_key_goes_only_where_it_belongs(env: dict[str, str], base: str | None,
     assert server.key == key
     assert base is None or server.base == base
     assert "own" not in repr(server)
-
-
-def test_a_server_that_refuses_to_count() -> None:
-    """It is asked once more without, and not asked for counts again."""
-    refusal = json_reply({"error": {"message": "Unknown field: stream_options"}}, 400)
-    with FakeServer([refusal, ANSWER, ANSWER]) as server:
-        events = stream({"OPENAI_CHAT_BASE_URL": server.url}, times=2)
-    assert sum(isinstance(event, Finished) for event in events) == 2
-    assert ["stream_options" in r.json for r in server.requests] == [True, False, False]
 
 
 def test_nobody_set_it_up() -> None:

@@ -149,14 +149,6 @@ def test_a_long_session_fits_a_small_window(words: str, listed: Any) -> None:
     assert len(server.taken) == 2
 
 
-def test_a_question_too_long_for_the_window() -> None:
-    """A question that alone is too long is refused in our words, with the window's size."""
-    with Small(1024, LLAMA) as server, pytest.raises(ProviderError) as caught:
-        ask(server, Message("user", "ferry " * 2000))
-    assert caught.value.code == "question_too_long"
-    assert "1,024" in caught.value.message
-
-
 def test_a_window_nobody_tells_is_the_server_s_word() -> None:
     """Without a size anywhere the refusal is passed on, and nothing is tried again."""
     with Small(1024, MUTE) as server, pytest.raises(ProviderError) as caught:
@@ -220,22 +212,6 @@ def test_a_prompt_that_was_cut_without_a_word() -> None:
     assert notices(second) == []
     assert server.taken[0] > 4096
     assert server.taken[1] <= 4096
-
-
-@pytest.mark.parametrize(
-    ("keep", "shortened"),
-    [
-        (0, True),  # half of its window and a bit, as the count shows
-        (2900, False),  # some count: nothing is concluded
-    ],
-)
-def test_a_cut_of_a_server_that_tells_nothing(keep: int, shortened: bool) -> None:
-    """The count alone is taken for half the window only if it looks like that."""
-    with Cutting(4096, {}, keep=keep) as server:
-        ((*_, first), second) = told(server, *research(8), Message("user", "Sunday?"), times=2)
-    assert isinstance(first, Finished)
-    assert (server.taken[1] < server.taken[0]) == shortened
-    assert notices(second) == []
 
 
 def test_a_count_that_differs_but_fits_is_no_cut() -> None:

@@ -176,9 +176,7 @@ class Page:
     title: str
     text: str
     links: tuple[str, ...] = ()
-    byline: str | None = None
     published: str | None = None
-    language: str | None = None
     status: PageStatus = "ok"
     error: Problem | None = None
     cut: bool = False
@@ -227,7 +225,7 @@ class PageView:
     def as_json(self) -> dict[str, Any]:
         """Returns the body of POST /api/open-page."""
         page = self.page
-        same = ("url", "final_url", "title", "status", "byline", "published", "language", "reader")
+        same = ("url", "final_url", "title", "status", "published", "reader")
         more: dict[str, Any] = {
             "cached": self.origin == "cache",
             "stale": self.stale and self.stale.as_json(),

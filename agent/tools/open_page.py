@@ -90,9 +90,7 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
     day = f" Published {neutral(str(page['published'])[:10])}." if page.get("published") else ""
     part = f"{extent(page)}{day} Cite it as [{source.n}]."
     head = f"[{source.n}] {neutral(url)}\n{part}\n{told}"
-    by = page.get("byline")
-    signed = f"By {by}\n\n" if by and by not in page["content"] else ""
-    shown = f"{page['title']}\n\n{signed}{page['content']}"
+    shown = f"{page['title']}\n\n{page['content']}"
     content, start, end = fence.around_at(shown, "page", head)
     context.sources.read(url, content[start:end])
     return ToolResult(

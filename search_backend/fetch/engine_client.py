@@ -99,14 +99,8 @@ def explain(error: Exception, title: str) -> EngineError:
             f"The certificate of {title} is not trusted ({why}).",
             "Correct the engine's address, or set SSL_CERT_FILE to your own authority.",
         )
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        words = f"The name of {title}'s server could not be resolved."
-    elif isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
-        words = f"Nothing listens at the address of {title}."
-    elif isinstance(error, aiohttp.ClientConnectorError):
-        words = f"The connection to {title} failed."
-    elif isinstance(error, TimeoutError):
-        words = f"The server of {title} could not be reached in {CONNECT_SECONDS:g} s."
+    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
+        words = f"The server of {title} could not be reached."
     else:
         words = f"{title} broke off, or its answer is not valid HTTP."
     remedy = "Check the network connection and the engine's address, or use another engine."

@@ -34,12 +34,12 @@ from searchloop.search_backend.fetch.host_check import (
 from searchloop.search_backend.fetch.http import (
     DEFAULT_LIMITS,
     MOST_HEADER,
+    REQUEST_HEADERS,
     Fetched,
     FetchLimits,
     read_page,
     redirect_of,
     refresh_of,
-    request_headers,
 )
 from searchloop.search_backend.fetch.ip_addresses import Network, parse, parse_ranges
 from searchloop.search_backend.fetch.refresh import RefreshIn, refresh_in
@@ -178,7 +178,7 @@ async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> F
             async with asyncio.timeout_at(ends):
                 answer = await session.get(
                     URL(target.url, encoded=True),
-                    headers=request_headers(),
+                    headers=REQUEST_HEADERS,
                     allow_redirects=False,
                     ssl=target.scheme != "https" or journey.tls or system_trust(),
                     timeout=aiohttp.ClientTimeout(sock_connect=journey.limits.connect_seconds),

@@ -13,11 +13,9 @@ import contextlib
 import re
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from searchloop.search_backend.fetch import NAMES
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.http import DEFAULT_LIMITS, FetchLimits
 from searchloop.search_backend.fetch.ip_addresses import (
@@ -42,7 +40,6 @@ from searchloop.search_backend.types import FetchRefused, NotReachable, SearchBa
 
 MOST_RULES = 100
 _WEB = re.compile(r"https?:", re.IGNORECASE)
-_TOGETHER = NAMES["scripts_together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +90,7 @@ def parse_rules(raw: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _rule(text: str, place: str) -> str:
-    host = _ipv6(text.strip()) or to_ascii(text.strip())
-    if host and (scripts := _mixed(text)):
-        words = f"{place} mixes letters of {' and '.join(scripts)} that look alike: {host!r}."
-        remedy = f"Write it in one script, or as {host} if that is the name meant."
-        raise SearchBackendError("bad_domain", words, remedy)
+    host = to_ascii(text.strip())
     # A number at the end makes it an address in dotted form, or nothing that any host is called.
     address = canonical(host or "")
     if host and (address or host_of(f"http://{host}/") == host):
@@ -115,24 +108,6 @@ def _rule(text: str, place: str) -> str:
         "Write a host name such as example.org, without scheme, port, path, stars and the dot in "
         "front, each in an entry of its own; other letters than a to z also as A-labels (xn--...).",
     )
-
-
-def _ipv6(text: str) -> str | None:
-    """Returns the canonical form of an IPv6 address, with or without brackets; that of the IPv4
-    address that it maps. None for anything else, and for an address with a zone."""
-    bare = text[1:-1] if text[:1] + text[-1:] == "[]" else text
-    address = host_of(f"http://[{bare}]/") if bare.count(":") > 1 else None
-    return unmapped(address) if address else None
-
-
-def _mixed(name: str) -> list[str]:
-    """Returns the scripts of the first label that mixes scripts nobody writes side by side."""
-    for label in re.split(r"[.\u3002]", name):
-        letters = [char for char in label if unicodedata.category(char).startswith("L")]
-        found = {unicodedata.name(char, "?").split()[0] for char in letters}
-        if len(found) > 1 and not found <= _TOGETHER:
-            return sorted(script.title() for script in found)
-    return []
 
 
 def covers(rule: str, host: str) -> bool:

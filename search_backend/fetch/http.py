@@ -11,8 +11,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
 from types import MappingProxyType
 
 import aiohttp
@@ -23,7 +22,6 @@ from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.refresh import RefreshIn, refresh_in
 from searchloop.search_backend.types import FetchFailed, bad_response, timed_out, too_large
 
-_ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1"
 # Security policies of some sites are longer than the 8 KiB that aiohttp takes by default.
 MOST_HEADER = 64 * 1024
 # Chunks of one byte cost work and carry nothing; honest bodies have thousands of pieces.
@@ -88,15 +86,12 @@ class Fetched:
     cut: str = ""
 
 
-@cache
-def request_headers() -> Mapping[str, str]:
-    """The same for every page and every user, whatever other packages are installed."""
-    try:
-        version = metadata.version("searchloop")
-    except metadata.PackageNotFoundError:
-        version = "0"
-    agent = f"searchloop/{version} (+local)"
-    return {"User-Agent": agent, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate, br"}
+# The same for every page and every user, whatever other packages are installed.
+REQUEST_HEADERS: Mapping[str, str] = {
+    "User-Agent": "searchloop (+local)",
+    "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1",
+    "Accept-Encoding": "gzip, deflate, br",
+}
 
 
 def content_type(header: str) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from mimetypes import guess_type
 from typing import Any
-from urllib.parse import quote, urldefrag
+from urllib.parse import quote
 
 from searchloop.analysis.told import one_of
 from searchloop.search_backend.cache.pages import freshness
@@ -142,18 +142,13 @@ class Reading:
         return replace(page, error=replace(page.error, remedy=advice))
 
     def _local(self, url: str, rules: Rules) -> Page:
-        WORKERS.prepare()
         return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)
 
     def _served(self, name: str, url: str, rules: Rules) -> Page:
         if self._vet is None or self._ask is None:
             raise TypeError("a service needs `vet` and `ask`")
         address = self._vet(url, host_allowed=_test(rules))
-        fragment = urldefrag(url).fragment
-        if fragment.startswith(("/", "!")):  # no place on a page but the page's own address
-            address += "#" + quote(fragment, safe="%/:@!$&'()*+,;=?-._~")
-        service = self._services[name]
-        page = replace(self._ask(service, address), url=url)
+        page = replace(self._ask(self._services[name], address), url=url)
         return page if page.status != "ok" else inside(page, rules)
 
 

@@ -170,15 +170,6 @@ class Workers:
         finally:
             self._turns.give_back(owner)
 
-    def prepare(self) -> None:
-        """Starts a process if none is there, so that it is up when a page has arrived."""
-        owner = CLIENT.get()
-        if self._turns.take(owner, 0):
-            with self._lock:
-                if not self._idle:
-                    self._idle.append(self._new())
-            self._turns.give_back(owner)
-
     def _ask(self, head: bytes, body: bytes) -> dict[str, Any] | Problem:
         with self._lock:
             worker = self._idle.pop() if self._idle else None

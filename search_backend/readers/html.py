@@ -57,7 +57,7 @@ _SENTENCE = re.compile(
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
-    """Returns the page with title, byline, date, language, links; needs_js for an empty shell."""
+    """Returns the page with title, date and links; needs_js for an empty shell."""
     tree, cut = parsed(decode(body[:MOST_BYTES], charset))
     # Read before scripts go: some pages tell their date only there.
     metadata = _about.metadata(tree, url)
@@ -66,9 +66,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
         final_url=url,
         title=_about.title(tree),
         text="",
-        byline=_about.byline(tree, metadata),
         published=_about.published(tree, metadata),
-        language=_about.language(tree),
         cut=cut or len(body) > MOST_BYTES,
     )
     show(tree)

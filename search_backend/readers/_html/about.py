@@ -1,9 +1,9 @@
-"""Read what a page says about itself: title, author, date, language, and where it links to."""
+"""Read what a page says about itself: title, date, kind, and where it links to."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import urldefrag
@@ -21,12 +21,6 @@ _DATE = re.compile(
 )
 _LINKED_DATA_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{8,40})"')
 _LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
-# In an object, a list of objects or as it is; what stands between is short.
-_LINKED_DATA_AUTHOR = re.compile(
-    r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
-)
-_SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
-LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +39,9 @@ class Metadata:
         return next(filter(None, map(self.metas.get, wanted)), "")
 
     def match(self, wanted: re.Pattern[str]) -> str:
-        """The first group that is there of the first match in the JSON-LD, else nothing."""
-        for script in self.data:
-            if found := wanted.search(script[:200_000]):
-                return next(filter(None, found.groups()), "")
-        return ""
+        """The group of the first match in the JSON-LD, else nothing."""
+        found = (wanted.search(script[:200_000]) for script in self.data)
+        return next((match[1] for match in found if match), "")
 
 
 def metadata(tree: LexborHTMLParser, url: str) -> Metadata:
@@ -80,23 +72,6 @@ def title(tree: LexborHTMLParser) -> str:
     return ""
 
 
-def byline(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
-    """The author as the page names them, not as an address."""
-    for text in _named(tree, metadata):
-        if text and not text.startswith(("http:", "https:", "@")):
-            return one_line(text, 200)
-    return None
-
-
-def _named(tree: LexborHTMLParser, metadata: Metadata) -> Iterator[str]:
-    """Who may have written it, the most reliable first."""
-    yield metadata.meta(ABOUT["bylines"])
-    yield metadata.match(_LINKED_DATA_AUTHOR)
-    signed = tree.css_first(_SIGNED)
-    if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
-        yield text.removeprefix("By ").removeprefix("by ")
-
-
 def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
     """The ISO date (and time) of publication."""
     for said in (metadata.meta(ABOUT["dates"]), metadata.match(_LINKED_DATA_DATE)):
@@ -109,13 +84,6 @@ def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
             if found := _DATE.match(date):
                 return found[0]
     return None
-
-
-def language(tree: LexborHTMLParser) -> str | None:
-    """The language tag of the page, such as en or pt-BR."""
-    root = tree.css_first("html")
-    tag = (root.attributes.get("lang") or "").strip() if root is not None else ""
-    return tag if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}", tag) else None
 
 
 def kind(metadata: Metadata) -> int:

@@ -82,9 +82,6 @@ def genre(names: set[str], weights: Mapping[str, Sequence[float]]) -> list[float
 Tree: TypeAlias = "float | tuple[int, float, Tree, Tree]"
 # The sum of the leaves that a block reaches, from its features in the order of the columns.
 Score: TypeAlias = Callable[..., float]
-# Every so many trees, blocks beyond this score are not argued about any more.
-EARLY_TREES = 12
-CLEAR = 2.2
 ARTICLE, FORUM = GENRES.index("article"), GENRES.index("forum")
 # Of a page that may be a forum, the terms tell of its users.
 LIKE_FORUM = 0.3
@@ -135,14 +132,9 @@ def model() -> Model:
 
 
 def compiled(trees: Sequence[Tree]) -> Score:
-    """One function for all trees; a block beyond CLEAR after some of them leaves early.
-
-    Nothing but numbers goes from the model into the source that is compiled.
-    """
+    """One function for all trees. Nothing but numbers goes from the model into its source."""
     used: set[int] = set()
     sums = [f"    score += {_expression(tree, used)}" for tree in trees]
-    for at in range((len(sums) - 1) // EARLY_TREES * EARLY_TREES, 0, -EARLY_TREES):
-        sums.insert(at, f"    if not {-CLEAR!r} < score < {CLEAR!r}: return score")
     names = ", ".join(f"f{number}" for number in range(max(used, default=-1) + 1))
     lines = [f"def score_of({names}{', ' if names else ''}*_):", "    score = 0.0", *sums]
     space: dict[str, Any] = {}

@@ -15,10 +15,6 @@ TAG = re.compile(r"<[^<>]*>")
 _BLANKS = re.compile(r"\s+")
 CUT = "\x01"  # which no text needs: it stands between pieces of markup that are changed at once
 LONGEST_URL = 2_000
-# Stands as it is behind the server's name: no other server, no way up, nothing empty at its end.
-_is_plain_path = re.compile(
-    r"/(?![/\\])(?:[^.;?#\s/]|/(?![./])|(?<!/)\.)*(?:\?[^#\s]+)?(?:#\S+)?"
-).fullmatch
 _ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", "\xa0"), ("&quot;", '"'), ("&amp;", "&"))
 
 
@@ -52,12 +48,6 @@ def address(tag: str) -> str:
     return plain(tag.partition(' href="')[2].partition('"')[0])
 
 
-@lru_cache(maxsize=16)
-def _root(base: str) -> str:
-    """The address of the server of a page; nothing for one that has none."""
-    return absolute("/?", base).removesuffix("/")
-
-
 @lru_cache(maxsize=1024)
 def absolute(href: str, base: str) -> str:
     """The web address of a link on the page `base`; nothing for one that leads nowhere else."""
@@ -65,8 +55,6 @@ def absolute(href: str, base: str) -> str:
     href = re.sub(r"[\t\r\n]", "", href).strip() if not href.isprintable() or " " in href else href
     if not href or href[0] == "#" or len(href) > LONGEST_URL:
         return ""
-    if href[0] == "/" and _is_plain_path(href):
-        return _root(base) + href if _root(base) else ""
     try:
         is_whole = href.startswith(("http://", "https://")) and href[-1] not in "#?"
         target = href if is_whole else urljoin(base, href)

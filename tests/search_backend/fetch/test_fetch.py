@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import ssl
 import threading
@@ -88,7 +87,7 @@ def test_a_request_says_nothing_about_the_user(
     net.fetch("http://example.com:8080/a?b=ü")
     first, *lines = server.requests[0].decode().split("\r\n")
     agent = next(line for line in lines if line.startswith("User-Agent: "))
-    assert re.fullmatch(r"User-Agent: searchloop/[0-9.]+ \(\+local\)", agent)
+    assert agent == "User-Agent: searchloop (+local)"
     assert first == "GET /a?b=%C3%BC HTTP/1.1"
     assert sorted(lines) == [
         "",
@@ -269,7 +268,6 @@ def test_redirects_are_followed_and_told(server: HostileServer) -> None:
                 "http://user:pass@example.com/",
                 "http://2130706433/",
                 "http://example.com\\@127.0.0.1/",
-                "///127.0.0.1/",
                 "http://example.com/a b",
             )
         ),

@@ -323,16 +323,6 @@ def test_readers_together_end_in_time() -> None:
     assert (page.status, asked, fetch.urls) == ("error", ["jina"], [])
 
 
-def test_the_page_behind_a_fragment_is_named(tmp_path: Path) -> None:
-    """A fragment that is a page of its own goes along, one that is a place does not."""
-    good = json_reply(case("jina", "").good)
-    with FakeServer([good, good]) as server:
-        house = House(tmp_path, "jina", server)
-        house.open(f"{URL}#/route", reader="jina")
-        house.open(f"{URL}#place", reader="jina")
-        assert [asked.json["url"] for asked in server.requests] == [f"{URL}#/route", URL]
-
-
 def test_a_reader_without_its_setting_is_told(tmp_path: Path) -> None:
     """The sentence names what to set; nothing is sent."""
     with FakeServer([]) as server:

@@ -55,7 +55,7 @@ def _load(values: Values, service: Contract) -> list[Any]:
 
 def _document(view: PageView) -> dict[str, Any]:
     page = view.page
-    known = {"title": page.title, "language": page.language, "published": page.published}
+    known = {"title": page.title, "published": page.published}
     about = {name: value for name, value in known.items() if value}
     return {"page_content": view.content, "metadata": {"source": page.url, **about}}
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Page, expect
+from itertools import product
+from pathlib import Path
 
-from tests.browser.checks import DRAWN, sticks_out
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from searchloop.agent.log.events import Event, event_of
+from searchloop.agent.log.session import Session
+from searchloop.render.export import html
+from tests.browser.checks import DRAWN, axe, sticks_out
 from tests.browser.conftest import DESKTOP, SMALL, Enter
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import asked, place, told, turn_on, wait_for_answer
+from tests.browser.views import RICH
+from tests.six_verdicts import answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -171,3 +179,31 @@ def test_a_long_answer_starts_at_its_question(enter: Enter) -> None:
     page.get_by_role("button", name="Go to the newest text").click()
     expect(page.locator(".turn-foot").last).to_be_in_viewport()
     expect(page.get_by_role("button", name="Go to the newest text")).to_be_hidden()
+
+
+def test_a_shared_page_is_whole_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    """In both themes axe finds nothing on a desk and a phone, nothing is asked for, and it is
+    printed in black."""
+    said = answer()
+    ended = {**said, "answer": f"{said['text']}\n\n{RICH}", "reason": "stop", "model": "m:x"}
+    session = Session("a", "Tides & harbours", "m", "ask", "off", "off", None, 9.0, 9.0, 1, False)
+    asked = Event(1, "user_message", {"text": "When is low water?"}, 0.0)
+    finished = event_of(2, "run_finished", {**ended, "search_path": "off"}, 0.0)
+    file = tmp_path / "chat.html"
+    file.write_text(html(session, [asked, finished]), "utf-8")
+    context = browser.new_context(bypass_csp=True)
+    page = context.new_page()
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(request.url))
+    page.goto(file.as_uri())
+    for width, scheme in product((1280, 320), ("light", "dark")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(media="screen", color_scheme=scheme)  # type: ignore[arg-type]
+        assert axe(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert dark == ("rgb(21, 22, 24)" if scheme == "dark" else "rgb(251, 250, 247)")
+        page.emulate_media(media="print")
+        assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 28, 32)"
+    assert asked_for == [file.as_uri()]
+    context.close()

@@ -1,19 +1,18 @@
-"""What people do to a page: many tabs, two questions at once, odd titles, a clock that jumps."""
+"""What people and times do to a page: many tabs, two questions at once, a server that is gone."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from bench.page import long_session
 from tests.browser.checks import sticks_out
-from tests.browser.conftest import Enter
+from tests.browser.conftest import DESKTOP, Enter
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import (
     ask,
-    asked,
     box,
     came,
     chat_of,
@@ -29,7 +28,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.integration
 
 SLOW = 180_000  # milliseconds that so long a chat may take on a machine that does much else
-TITLE = "👩‍🚀 مرحبا \u202eevil\u202c שלום 𝕏 " + "ü" * 120
 
 
 SEEN = """hidden => {
@@ -92,25 +90,6 @@ def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> N
     asked = wait_for_answer(page).locator(".bubble").inner_text()
     loser = other if asked == "first" else page
     expect(loser.locator("#question")).to_have_value("second" if asked == "first" else "first")
-
-
-def test_odd_titles_and_a_clock_that_jumps(enter: Enter, house: House, ollama: LedOllama) -> None:
-    """Nothing sticks out, and an answer of tomorrow or of last year is still an answer."""
-    page = enter(fresh=True, viewport={"width": 320, "height": 640})
-    page.clock.set_fixed_time("2031-01-01T00:00:00")
-    expect(told(page, ollama, "When?", "Soon.").locator(".answer")).to_have_text("Soon.")
-    page.clock.set_fixed_time("2001-01-01T00:00:00")
-    chat = chat_of(page)
-    house.call("PATCH", f"/api/sessions/{chat}", {"title": TITLE})
-    page.reload()
-    expect(page.locator("#title")).to_contain_text("👩‍🚀 مرحبا")
-    assert page.evaluate("document.documentElement.scrollWidth") == 320
-    page.get_by_role("button", name="Show chats").click()
-    row = page.locator(f'.session[data-id="{chat}"]')
-    expect(row.locator("a")).to_have_attribute("dir", "auto")
-    assert row.bounding_box()["width"] < 320  # type: ignore[index]
-    page.keyboard.press("Escape")
-    expect(asked(page, "And now?").locator(".answer")).to_have_text("Soon.")
 
 
 def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedOllama) -> None:
@@ -218,3 +197,45 @@ def test_a_tab_that_slept_for_a_day_shows_what_came(
     expect(box(page)).to_have_value("half a th")
     expect(page.locator("#connection")).to_be_hidden()
     expect(page.locator(".spinner:visible")).to_have_count(0)
+
+
+def test_a_server_of_another_version_offers_a_reload(enter: Enter) -> None:
+    """Once, in words of the page's language; what was typed is there after the reload, and so is
+    nothing of the offer."""
+    page = enter(fresh=True, locale="de-DE")
+    other = {"name": "searchloop", "status": "ok", "version": "99.0"}
+    page.route("**/api/health", lambda route: route.fulfill(json=other))
+    page.locator("#question").fill("Half a thou")
+    for _ in range(2):
+        page.evaluate("dispatchEvent(new Event('focus'))")
+        expect(page.locator("#updated")).to_contain_text("aktualisiert")
+    expect(page.locator("#updated")).to_have_count(1)
+    page.unroute("**/api/health")
+    page.locator("#updated button").press("Enter")
+    page.locator(".suggestions").wait_for()
+    expect(page.locator("#question")).to_have_value("Half a thou")
+    expect(page.locator("#updated")).to_have_count(0)
+
+
+GONE = {"s/abcdefghijklmnopqrstuvwx": "deleted", "p/nothing": "no project"}
+
+
+def test_a_link_to_what_is_gone_says_so(page: Page, house: House) -> None:
+    """A bookmark of a chat or a project: a sentence, an empty chat, and the words in the box."""
+    box(page).fill("Kept")
+    for address, words in GONE.items():
+        page.goto(f"{house.url}#/{address}")
+        expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible()
+        expect(box(page)).to_have_value("Kept")
+        expect(page).to_have_url(f"{house.url}#/")
+
+
+def test_without_javascript_there_is_one_sentence(browser: Browser, house: House) -> None:
+    """And no button that does nothing."""
+    context = browser.new_context(java_script_enabled=False, viewport=DESKTOP)
+    page = context.new_page()
+    page.goto(house.start_url)
+    expect(page.locator(".noscript")).to_be_visible()
+    expect(page.locator(".noscript")).to_contain_text("This page needs JavaScript")
+    assert page.get_by_role("button").count() == 0
+    context.close()

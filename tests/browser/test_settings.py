@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.checks import sticks_out
-from tests.browser.conftest import DESKTOP
+from searchloop.web.gate import MAX_IMPORT
+from tests.browser.checks import axe, sticks_out
+from tests.browser.conftest import DESKTOP, Enter
 from tests.browser.house import LOCAL, MODEL, ROOT, House, LedOllama
 from tests.browser.steps import asked, choose, choose_model, open_chat, switch
 
@@ -49,10 +50,9 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House) -> None:
     with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
         dialog.get_by_label("Web search in a new chat").select_option("local")
     expect(dialog).to_contain_text("engines elsewhere are not asked")
-    dialog.get_by_role("button", name="Ask Library earlier").click()
-    expect(dialog.locator(".row strong").first).to_have_text("Library")
-    dialog.locator(".row").first.get_by_role("button", name="Test Library").click()
-    expect(dialog.locator(".row").first).to_contain_text(re.compile(r"\d results? in \d+ ms"))
+    dialog.get_by_role("button", name="Test Library").click()
+    tried = dialog.locator("#engine-library")
+    expect(tried).to_contain_text(re.compile(r"\d results? in \d+ ms"))
     blocked = dialog.locator("#set-SEARCH_BLOCKED_DOMAINS")
     blocked.fill("ads.example")
     with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
@@ -63,13 +63,11 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House) -> None:
     expect(switch(page)).to_be_checked()
     written = (house.home / "data" / "config.toml").read_text("utf-8")
     assert 'SEARCHLOOP_LIMITS = "searches=7"' in written
-    assert 'SEARCH_ENGINES = "library,' in written
     page.reload()
     expect(switch(page)).to_be_checked()
     assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
     assert 'SEARCH_BLOCKED_DOMAINS = "ads.example"' in written
-    names = ("SEARCHLOOP_LIMITS", "SEARCHLOOP_SEARCH", "SEARCH_ENGINES")
-    names += ("SEARCH_BLOCKED_DOMAINS",)
+    names = ("SEARCHLOOP_LIMITS", "SEARCHLOOP_SEARCH", "SEARCH_BLOCKED_DOMAINS")
     house.call("PATCH", "/api/settings", {"settings": dict.fromkeys(names)})
 
 
@@ -215,3 +213,113 @@ def test_no_secret_stays_in_the_browser(page: Page, house: House) -> None:
     assert not any(key in str(cookie.values()) for cookie in cookies)
     assert all(c.get("httpOnly") for c in cookies if house.token in c.get("value", ""))
     house.call("DELETE", "/api/keys/BRAVE_API_KEY")
+
+
+def test_a_program_is_connected_by_what_the_room_shows(enter: Enter, house: House) -> None:
+    """The addresses of this very server, lines for a program, and a switch that holds at once."""
+    page = enter(house)
+    room = opened(page, "programs")
+    base = page.evaluate("location.origin")
+    expect(room.locator("#programs-mcp")).to_contain_text(f"{base}/mcp")
+    expect(room.locator("#programs-models")).to_contain_text(f"{base}/v1")
+    room.get_by_text("Codex").first.click()
+    shown = room.locator("#programs-mcp details[open] pre")
+    expect(shown).to_contain_text(f'url = "{base}/mcp"')
+    status = page.evaluate(f"fetch('{base}/v1/models').then(answer => answer.status)")
+    assert status == 200
+    room.get_by_label("Other programs may search").select_option("off")
+    expect(room.get_by_label("Other programs may search")).to_be_enabled()
+    page.reload()
+    again = opened(page, "programs").get_by_label("Other programs may search")
+    expect(again).to_have_value("off")
+    again.select_option("auto")
+    expect(again).to_be_enabled()
+
+
+def test_a_program_gets_a_key_of_its_own(enter: Enter, house: House) -> None:
+    """Its key is shown once and stands in the lines below; what it may and used is told; it is
+    changed, and taken back with a second press."""
+    page = enter(house)
+    room = opened(page, "programs")
+    room.get_by_text("Add a program").click()
+    form = room.locator("details[open] form")
+    form.get_by_label("Name").fill("editor")
+    form.get_by_label("Tokens at most").fill("500")
+    form.get_by_label("Models that it may ask").fill("openai-chat:*, ollama:*")
+    form.get_by_role("button", name="Save").click()
+    key = room.locator("#programs-own [role=status] code").inner_text()
+    assert key.startswith("sl-")
+    room.locator("#programs-models").get_by_text("Claude Code").click()
+    expect(room.locator("#programs-models details[open] pre")).to_contain_text(key)
+    row = room.locator("#programs-own li", has_text="editor")
+    expect(row).to_contain_text(f"…{key[-4:]}")
+    expect(row).to_contain_text("The web · may ask: openai-chat:*, ollama:* · today 0 answers")
+    ask = """async key => (await fetch('/v1/models', {credentials: 'omit',
+        headers: {Authorization: `Bearer ${key}`}})).status"""
+    assert page.evaluate(ask, key) == 200
+    row.get_by_text("What it may do").click()
+    row.get_by_label("It may search").select_option("off")
+    row.get_by_label("Models that it may ask").fill("")
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("Nothing · may ask: no model · today 0")
+    row.get_by_role("button", name="Take back").click()
+    row.get_by_role("button", name="Its key ends now").click()
+    expect(row).to_have_count(0)
+    assert page.evaluate(ask, key) == 401
+
+
+MESSAGES = [{"sender": "human", "text": "Wann ist Ebbe?"}, {"sender": "assistant", "text": "Um 6."}]
+CHATS = [{"uuid": f"c{n}", "name": f"Tide {n}", "chat_messages": MESSAGES} for n in range(3)]
+WORDS = {  # what each language says: heading, button, result, cut file
+    "en": ("Chats as a file", "Bring in chats…", "2 chats are new here.", "1 part of the file"),
+    "de": ("Chats als Datei", "Chats übernehmen…", "2 Chats sind neu hier.", "1 Teil der Datei"),
+    "zh": ("聊天文件", "导入聊天…", "新增 2 个聊天。", "文件中有 1 处"),
+}
+
+
+# One language in the suite: the others differ in words alone.
+@pytest.mark.parametrize(
+    "language", ["de", *(pytest.param(name, marks=pytest.mark.torture) for name in ("en", "zh"))]
+)
+def test_a_cut_export_is_brought_in_by_keys_alone(
+    language: str, house: House, enter: Enter, tmp_path: Path
+) -> None:
+    """The whole chats are in the list and can be asked on; what was cut is said; axe is content."""
+    subject, choose, done, cut = WORDS[language]
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(CHATS)[:-20])
+    house.call("DELETE", "/api/sessions")
+    page = enter(fresh=True, locale=language)
+    page.locator("#open-settings").press("Enter")
+    page.locator('nav [data-page="privacy"]').press("Enter")
+    expect(page.get_by_role("heading", name=subject, exact=True)).to_be_visible()
+    button = page.get_by_role("button", name=choose)
+    with page.expect_file_chooser() as chooser:
+        button.press("Enter")
+    chooser.value.set_files(file)
+    section = page.locator("section", has=button)
+    expect(section.get_by_role("status")).to_contain_text(done)
+    expect(section).to_contain_text(cut)
+    expect(section.get_by_role("listitem")).to_have_text("Chat 3: the file is cut here.")
+    assert axe(page) == []
+    with page.expect_download() as download:
+        section.get_by_role("button").last.press("Enter")
+    whole = json.loads(Path(download.value.path()).read_bytes())
+    assert {chat["session"]["title"] for chat in whole} == {"Tide 0", "Tide 1"}
+    page.keyboard.press("Escape")
+    page.locator(".session a", has_text="Tide 1").click()
+    expect(page.locator(".turn")).to_contain_text("Um 6.")
+
+
+def test_a_file_that_is_none_is_a_sentence(page: Page, tmp_path: Path) -> None:
+    """Foreign or huge; the next file can be chosen at once."""
+    opened(page, "privacy")
+    button = page.get_by_role("button", name="Bring in chats…")
+    (tmp_path / "cat.zip").write_bytes(b"no zip at all")
+    for size, words in ((13, "The file holds no chats"), (MAX_IMPORT + 1, "larger than 2 GB")):
+        os.truncate(tmp_path / "cat.zip", size)
+        with page.expect_file_chooser() as chooser:
+            button.click()
+        chooser.value.set_files(tmp_path / "cat.zip")
+        expect(page.locator("section", has=button)).to_contain_text(words)
+        expect(button).to_be_enabled()

@@ -241,13 +241,6 @@ def sought(page: Page, **more: Any) -> None:
     expect(page.locator(".hit").nth(3)).to_be_visible()
 
 
-def chosen(page: Page, **more: Any) -> None:
-    """The picker of folders, open."""
-    settings(page, "library")
-    page.get_by_role("button", name="Choose…").click()
-    expect(page.locator(".folders")).to_be_visible()
-
-
 def blamed(page: Page, **more: Any) -> None:
     """The form of a server with what is wrong at its fields, and a key about to be pasted."""
     settings(page, "tools")
@@ -316,7 +309,7 @@ WALKS: tuple[tuple[Callable[..., None], ...], ...] = (
     (failed, previewing),
     (explained, thinking),
     (asked_leave, planned, vouched, judged),
-    (settings, sought, chosen, blamed, serving),
+    (settings, sought, blamed, serving),
     (untrusted, at_home),
     (speaking,),
 )

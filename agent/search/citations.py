@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from searchloop.agent.search.source_numbers import SourceTable, merged
@@ -109,7 +108,7 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
         numbers |= {(place.start, place.end): [] for place in stray}
     out: list[str] = []
     own: dict[tuple[Span, int], Span] = {}
-    moved: list[tuple[int, int]] = []  # where a mark ended, and how far what follows it moves
+    moved: list[tuple[Span, Span]] = []  # where each mark was, and where it is
     last = length = 0
     for span, cited in sorted(numbers.items()):
         written = text[slice(*span)]
@@ -118,26 +117,30 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
             continue
         before = text[last : span[0]]
         out.append(before if cited else before.rstrip(" \t"))
-        length += len(out[-1])
+        begin = length = length + len(out[-1])
         for n in cited:
             out.append(f"[{n}]")
             own[span, n] = (length, length + len(out[-1]))
             length += len(out[-1])
         last = span[1]
-        moved.append((last, length - last))
+        moved.append((span, (begin, length)))
     if not moved:
         return text, tuple(citations)
     out.append(text[last:])
 
-    def place(at: int) -> int:
-        found = bisect_right(moved, at, key=itemgetter(0))
-        return at + (moved[found - 1][1] if found else 0)
+    def place(at: int, side: int) -> int:
+        found = bisect_right(moved, at, key=lambda pair: pair[0][1])
+        there = at + (moved[found - 1][1][1] - moved[found - 1][0][1] if found else 0)
+        if found == len(moved):
+            return there
+        was, now = moved[found]
+        return now[1 - side] if was[0] < at else min(there, now[0])
 
     def new(mark: Mark, n: int) -> Mark:
         if not mark.span:
             return mark
-        span = own.get((mark.span, n)) or (place(mark.span[0]), place(mark.span[1]))
-        return mark._replace(span=span)
+        span = own.get((mark.span, n)) or (place(mark.span[0], 0), place(mark.span[1], 1))
+        return mark._replace(span=span if span[0] < span[1] else None)  # None: inside of a mark
 
     renewed = (c._replace(marks=tuple(new(mark, c.n) for mark in c.marks)) for c in citations)
     return "".join(out), tuple(renewed)

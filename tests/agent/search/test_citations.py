@@ -320,6 +320,22 @@ def test_a_provider_s_marks_get_the_session_s_numbers(parts: list[tuple[str, int
     assert (again.content, again.citations) == (message.content, message.citations)
 
 
+@given(
+    st.lists(st.tuples(st.text("ab 🌊", max_size=3), st.integers(1, 4)), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 99), st.integers(1, 99))),
+)
+def test_any_span_beside_marks_stays_in_the_text(
+    parts: list[tuple[str, int]], spans: list[tuple[int, int]]
+) -> None:
+    """Also one that begins or ends inside of a mark that is written anew."""
+    text, cited = marked(parts)
+    inside = [Mark((a, min(a + long, len(text)))) for a, long in spans if a < len(text)]
+    cited += (Citation(9, "https://v9.example/", "", tuple(inside)),)
+    message = settle(Message("assistant", text, citations=cited), table())
+    places = [span for citation in message.citations for span in citation.spans]
+    assert all(0 <= start < end <= len(message.content) for start, end in places)
+
+
 def test_marks_of_several_pages_or_of_none_and_spans_beside_them() -> None:
     """One mark of two pages becomes two, and a range behind it moves along; a number of no page
     goes, as where Perplexity writes [3] beside two pages; an array stays."""

@@ -37,6 +37,7 @@ from searchloop.compose import find_plugins, listed_settings, unknown_settings
 from searchloop.web.gate.access import KeptToken
 
 _PATIENCE = 15.0  # seconds for all engines
+_ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
 _COMMAND = re.compile(r"`([^`]+)`")
 
@@ -67,7 +68,7 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    parts = (_machine, _private, _models, _search, _plugin_findings, mcp_findings)
+    parts = (_machine, _private, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -154,6 +155,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
             yield Finding("ok", f"Models of {provider}", f"{names}{more}")
             if ready[0].remedy:
                 yield Finding("hint", f"Models of {provider}", ready[0].remedy)
+            yield from _small(ready)
         elif provider not in (chosen, *faults):
             yield _lacking("hint", f"Models of {provider}", own[0])
 
@@ -202,6 +204,21 @@ def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> 
     return Finding(state, what, said, command)
 
 
+def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
+    """Reports windows in which pages hardly fit, and models without tool calls of their own."""
+    for model in models:
+        window = model.capabilities.context
+        if model.local and window and window < _ROOMY:
+            said = f"its window is {window:,} tokens; pages are shortened to fit"
+            command = f"export OLLAMA_CONTEXT_LENGTH={_ROOMY}"
+            if not model.id.startswith("ollama:"):
+                said += f"; start its server with more (llama-server: -c {_ROOMY})"
+                command = ""
+            yield Finding("hint", model.id, said, command)
+        if model.calls == "envelope":
+            yield Finding("hint", model.id, f"has no tool calls; it searches by {model.calls}")
+
+
 def _search(settings: Settings) -> Iterator[Finding]:
     try:
         engines = ask_backend("/api/engines")["engines"]
@@ -244,6 +261,15 @@ def _faults(names: list[str]) -> dict[str, str]:
     late = f"it gave no answer within {_PATIENCE:g} seconds"
     told = {name: each.result() if each.done() else late for name, each in asked.items()}
     return {name: fault for name, fault in told.items() if fault}
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    """Reports saved keys that are not used, as their address leads to another server now."""
+    store = settings.env.key_store
+    for name in store.names() if store else ():
+        if store and (moved := store.strayed(name, settings.env)):
+            said = f"not used: {moved} leads elsewhere than when it was saved"
+            yield Finding("hint", name, said, f"searchloop setup --forget {name}")
 
 
 def mcp_findings(settings: Settings) -> Iterator[Finding]:

@@ -108,6 +108,29 @@ def test_a_missing_model_has_its_command(cli: Cli) -> None:
         assert findings(cli, **here)[0] == 0
 
 
+def test_small_windows_and_missing_calls_are_hints(cli: Cli) -> None:
+    """A window too small for pages and a model without calls are told, and are no fault."""
+    with FakeOllama([TINY]) as server:
+        here = {"OLLAMA_HOST": server.url, "OLLAMA_CONTEXT_LENGTH": "4096"}
+        told = cli("doctor", **here)
+        listed = cli("models", **here).out
+    assert told.code == 0
+    assert "its window is 4,096 tokens" in told.out
+    assert "export OLLAMA_CONTEXT_LENGTH=16384" in told.out
+    assert "it searches by envelope" in told.out
+    assert "calls: envelope" in listed
+
+
+def test_a_small_window_of_another_server(cli: Cli) -> None:
+    """A setting of Ollama does not help there: the server itself is started with more."""
+    listed = {"data": [{"id": "small", "meta": {"n_ctx": 2048}}]}
+    with FakeServer(lambda _: json_reply(listed)) as server:
+        here = {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "SEARCHLOOP_MODEL": "openai-chat:small"}
+        _, found = findings(cli, OLLAMA_HOST=closed_address(), **here)
+    assert "-c 16384" in found["openai-chat:small"]["said"]
+    assert not found["openai-chat:small"]["command"]
+
+
 def test_a_model_of_two_providers_needs_its_provider(cli: Cli) -> None:
     """The error names both, and nothing is asked."""
     listed = json_reply({"object": "list", "data": [{"id": "tiny:1b", "object": "model"}]})

@@ -73,13 +73,9 @@ class Window:
             self.grow(counted / estimate * 1.05)
         if not verdict or (size and size >= estimate):
             return
-        if verdict == "prompt_cut":
-            what = f"The server read {counted:,} of about {estimate:,} tokens: it cut the prompt."
-            yield from self.tell("prompt_cut", what, remedy)
-        else:
-            what = f"The server counts {counted:,} tokens where about {estimate:,} were sent: "
-            what += "it may have cut the prompt."
-            yield from self.tell("prompt_small", what, remedy)
+        cut = "it cut" if verdict == "prompt_cut" else "it may have cut"
+        what = f"The server read {counted:,} of about {estimate:,} tokens: {cut} the prompt."
+        yield from self.tell(verdict, what, remedy)
 
     def tell(self, code: str, message: str, remedy: str = "") -> Iterator[Notice]:
         """Yields a notice the first time."""

@@ -133,12 +133,8 @@ class Pool:
                 socket.abort()
             fault = _fault(error, origin, started=False)
             if fault is error:
-                del fault
                 raise
-        try:
-            raise fault
-        finally:
-            del fault  # its traceback holds this frame, and with it the body: a circle
+        raise fault
 
     def _context(self, origin: Origin, proxy: str | None) -> ssl.SSLContext | bool:
         """Certificates are loaded once, and not at all while every server speaks plain http."""

@@ -7,8 +7,8 @@ redirect host for the target, and never the pages themselves.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -23,7 +23,6 @@ _PATH = "/grounding-api-redirect/"
 _LONGEST = 4096  # characters of a target
 _SECONDS = 2.0
 _MOST = 32  # links of one answer that are asked
-_KEPT = 2048
 
 
 def is_redirect(url: str, base: str = _GOOGLE) -> bool:
@@ -63,36 +62,28 @@ def resolved(message: Message, targets: Mapping[str, str]) -> Message:
 
 
 class Links:
-    """Finds and caches the targets of redirect links; `base` replaces Google's server."""
+    """Finds the targets of redirect links; `base` replaces Google's server."""
 
     def __init__(self, transport: Transport, base: str | None) -> None:
         self._transport = transport
         self._base = base
-        self._targets: OrderedDict[str, str] = OrderedDict()
 
     async def resolve(self, message: Message) -> Message:
         """Puts in the pages behind the links, as far as they are found in time."""
         # Another server gets only its own links: no other host learns of them.
         links = [url for url in links_of(message) if is_redirect(url, self._base or _GOOGLE)]
-        await self._learn([url for url in links if url not in self._targets])
-        known = {url: self._targets[url] for url in links if url in self._targets}
-        return resolved(message, known)
-
-    async def _learn(self, links: list[str]) -> None:
-        try:
+        targets: dict[str, str] = {}
+        with suppress(TimeoutError):  # links without a target by then stay
             async with asyncio.timeout(_SECONDS), asyncio.TaskGroup() as group:
                 for url in links[:_MOST]:
-                    group.create_task(self._follow(url))
-        except TimeoutError:
-            return  # links without a target by now stay
+                    group.create_task(self._follow(url, targets))
+        return resolved(message, targets)
 
-    async def _follow(self, url: str) -> None:
+    async def _follow(self, url: str, targets: dict[str, str]) -> None:
         try:
             await self._transport.fetch(url, timeout=_SECONDS)
         except Redirected as found:
             if page := target(found.location):
-                self._targets[url] = page
+                targets[url] = page
         except AgentError:
             pass
-        while len(self._targets) > _KEPT:
-            self._targets.popitem(last=False)

@@ -88,6 +88,4 @@ def _sign_in(link: str, config: Config) -> str:
             "OLLAMA_API_KEY is for ollama.com and was not sent. Write a name and password for this "
             f"server into its address: OLLAMA_HOST=https://NAME:PASSWORD@{config.address.host}."
         )
-    if config.has_key:
-        return "Check OLLAMA_API_KEY: it was refused."
-    return "Sign in with `ollama signin`, or set OLLAMA_API_KEY."
+    return "Sign in with `ollama signin`, or set a valid OLLAMA_API_KEY."

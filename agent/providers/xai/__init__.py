@@ -79,11 +79,8 @@ def _action(item: Item) -> Action | None:
     if item.get("type") not in ("custom_tool_call", "x_search_call"):
         return search_action(item)
     said, _ = read_arguments(item.get("input") or item.get("arguments"))
-    urls = (said.get(name) for name in ("video_url", "image_url"))
-    post = said.get("post_id")
-    url = next((u for u in urls if u), f"https://x.com/i/status/{post}" if post else None)
-    if url:
-        return {"type": "open_page", "url": url}
+    if post := said.get("post_id"):
+        return {"type": "open_page", "url": f"https://x.com/i/status/{post}"}
     return {"type": "search", "query": said.get("query") or said.get("username")}
 
 

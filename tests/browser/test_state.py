@@ -77,16 +77,21 @@ def numbered(kinds: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"seq": i, "at": 1000.0 + i, **kind} for i, kind in enumerate(kinds, 1)]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_replay_changes_nothing(modules: Page, data: st.DataObject) -> None:
-    """However often a reconnect repeats a beginning, the whole log gives the same chat."""
-    events = numbered(data.draw(st.lists(st.sampled_from(KINDS), max_size=25)))
+    """However often a reconnect repeats a beginning, the whole log gives the same chat, with the
+    turns that the model is sent: the page and the prompt fold branches alike."""
+    turns = [kind for kind in KINDS if kind["type"] in (*BRANCHING, "user_message")]
+    kinds = data.draw(st.sampled_from((KINDS, turns)))
+    events = numbered(data.draw(st.lists(st.sampled_from(kinds), max_size=25)))
     cut = st.integers(0, len(events))
     again = sorted(data.draw(st.lists(cut, max_size=4)))
     seen = modules.evaluate(FOLD, {"events": events, "again": [[0, to] for to in again]})
     assert seen["once"] == seen["twice"]
     assert seen["once"]["seq"] == len(events)
+    log = [Event(e["seq"], e["type"], e, 0.0) for e in events]
+    assert [turn["id"] for turn in seen["once"]["turns"]] == Turns.of(log).shown()
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -99,19 +104,6 @@ def test_after_the_end_nothing_spins(modules: Page, data: st.DataObject) -> None
     chat = modules.evaluate(FOLD, {"events": events, "again": []})
     assert not chat["running"]
     assert all(step["done"] for step in chat["once"]["turns"][-1]["steps"])
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_the_page_shows_the_turns_that_the_model_is_sent(
-    modules: Page, data: st.DataObject
-) -> None:
-    """The page and the prompt fold branches alike."""
-    kinds = [kind for kind in KINDS if kind["type"] in (*BRANCHING, "user_message")]
-    events = numbered(data.draw(st.lists(st.sampled_from(kinds), max_size=14)))
-    seen = modules.evaluate(FOLD, {"events": events, "again": []})["once"]["turns"]
-    log = [Event(e["seq"], e["type"], e, 0.0) for e in events]
-    assert [turn["id"] for turn in seen] == Turns.of(log).shown()
 
 
 def test_a_search_is_one_step_and_half_an_answer_gives_way(modules: Page) -> None:

@@ -22,7 +22,6 @@ from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
 _UNSEEN = "[A file was here. It cannot be read: only those of questions are passed on.]"
-_PICTURE = "[A picture was here. It is not sent again.]"
 _SHOWN = 80  # characters of a strange value in an error
 _KEPT = ("error", "search_path", "citations", "sources")
 _USED = ("searches", "pages", "seconds", "cost_usd")
@@ -219,7 +218,7 @@ def _from_source(content: Content, source: Mapping[str, Any], name: str, field: 
 
 
 class Transcript:
-    """Gathers a client's messages; files count where they stand in the last message.
+    """Gathers a client's messages, and the files of its questions.
 
     `ignored` are fields that have no effect here.
     """
@@ -235,7 +234,7 @@ class Transcript:
         self.ignored = [n for n in without_effect if body.get(n) or body.get(n) is False]
         self.messages: list[Message] = []
         self.system: list[str] = []
-        self.files: tuple[NewFile, ...] = ()
+        self.files: dict[int, list[NewFile]] = {}  # by the place of their message
         self._names: dict[str, str] = {}
         self._searches = 0
 
@@ -306,14 +305,13 @@ class Transcript:
 
     def user(self, content: Content) -> None:
         """Adds a question, or more to the one before."""
-        self._drop_files()
+        if content.files:
+            self.files[len(self.messages)] = content.files
         self.messages.append(Message("user", content.text))
-        self.files = tuple(content.files)
         self.ignored += content.lost
 
     def assistant(self, text: str, calls: Sequence[ToolCall] = ()) -> None:
         """Adds an answer; its calls join those of an answer just before."""
-        self._drop_files()
         self._names |= {call.id: call.name for call in calls}
         last = self.messages[-1] if self.messages else None
         if last and last.role == "assistant" and (calls or not last.tool_calls):
@@ -326,7 +324,6 @@ class Transcript:
 
     def result(self, call: str, given: Content, *, is_error: bool = False) -> None:
         """Adds the result of a call, without its files. Raises ConfigError where none waits."""
-        self._drop_files()
         text = self.texts(given, "tool results")
         if call not in self._names:
             raise bad("tool results", f"no call {call[:_SHOWN]!r} waits for this result.")
@@ -334,12 +331,6 @@ class Transcript:
         self.messages.append(
             Message("tool", text, tool_call_id=call, tool_name=name, is_error=is_error)
         )
-
-    def _drop_files(self) -> None:
-        if self.files:
-            last = self.messages.pop()
-            self.messages.append(Message("user", f"{last.content}\n{_PICTURE}".strip()))
-            self.files = ()
 
 
 def call_of(id: Any, name: Any, arguments: Any) -> ToolCall:

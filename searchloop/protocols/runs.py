@@ -93,7 +93,7 @@ def search_off(position: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a client asks for. `tools` are its own; `files` belong to the last question.
+    """What a client asks for. `tools` are its own; `files` stand by the place of their message.
 
     The first `whole` messages are ours, not what a client was shown; `keep` lets us remember;
     `client` is the name that a program gives itself, `program` the one whose key it sent; `effort`
@@ -108,7 +108,7 @@ class Wish:
     sites: NativeSearch = ANYWHERE
     options: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
-    files: tuple[NewFile, ...] = ()
+    files: Mapping[int, Sequence[NewFile]] = field(default_factory=dict)
     whole: int = 0
     keep: bool = True
     client: str = ""
@@ -165,7 +165,8 @@ class ClientRuns:
         """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""
         runner, settings = self.services.runner, self.services.settings
         last = wish.messages[-1] if wish.messages else Message("user", "")
-        if last.role == "user" and not (last.content.strip() or wish.files):
+        shows = len(wish.messages) - 1 in wish.files
+        if last.role == "user" and not (last.content.strip() or shows):
             raise ConfigError("empty_question", "The question is empty.", "Send a message.")
         for suffix, search in SUFFIXES.items():
             if wish.model.endswith(suffix):
@@ -190,9 +191,12 @@ class ClientRuns:
         )
         path = choose_path(facts, wish.sites)
         whole, shown = wish.messages[: wish.whole], wish.messages[wish.whole :]
+        filed = {
+            id(wish.messages[at]): await self._with_files(wish.messages[at], files, provider, model)
+            for at, files in wish.files.items()
+        }
         messages = [*whole, *self.kept(program).restored(shown)]
-        if wish.files:
-            messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
+        messages = [filed.get(id(each), each) for each in messages]
         purse = await self.purse(program)
         return Ready(wish, provider, model, path, messages, ignored, purse)
 

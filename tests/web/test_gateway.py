@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import Message
 from searchloop.protocols.kept import Kept
+from tests.attached import png
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import Received, Reply, json_reply
 from tests.web.faces import (
@@ -196,6 +198,24 @@ BEFORE: list[tuple[str, dict[str, Any], str, list[str]]] = [
     ),
     ("responses", {"type": "compaction", "encrypted_content": "x"}, "a", ["input.compaction"]),
 ]
+
+
+def test_files_of_earlier_questions_are_seen_again(tmp_path: Path) -> None:
+    """A client sends the whole chat each time, and the model gets all of it."""
+    data = f"data:image/png;base64,{b64encode(png()).decode()}"
+    seen = [{"type": "image_url", "image_url": {"url": data}}, {"type": "text", "text": "What?"}]
+    read = [{"type": "file", "file": {"file_data": "data:;base64,QWRh", "filename": "a.txt"}}]
+    asked = [{"role": "user", "content": seen}, {"role": "assistant", "content": "A cat."}]
+    asked += [{"role": "user", "content": read}, {"role": "assistant", "content": "Ada."}]
+    with desk(tmp_path) as at:
+        status, told = at.running.ask(
+            "POST",
+            FACES["chat"].path,
+            FACES["chat"].body("x") | {"messages": [*asked, *user("Why?")]},
+        )
+        assert (status, told["searchloop"]["ignored"]) == (200, [])
+        assert at.told[-5]["content"][0]["image_url"]["url"] == data
+        assert "Ada" in at.told[-3]["content"]
 
 
 def test_what_stood_before_reaches_the_model_or_is_told_to_be_lost(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from tests.tables import each_row
 
 
 async def told(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers with the path that was asked for, at /host with the host."""
-    await receive()
+    """Answers with the path that was asked for, at /host with the host, at /body with the body."""
+    given = (await receive())["body"]
     host = b" ".join(value for name, value in scope["headers"] if name == b"host")
-    body = host if scope["path"] == "/host" else scope["path"].encode()
+    body = {"/host": host, "/body": given}.get(scope["path"], scope["path"].encode())
     head = [(b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": body})
@@ -149,6 +149,13 @@ def test_blanks_around_a_value_are_no_part_of_it(server: Serving) -> None:
     """Neither of a host nor of a token."""
     request = b"GET /host HTTP/1.1\r\nConnection: close\r\nHost: \t a.example:1 \t\r\n\r\n"
     assert server.ask(request).rpartition(b"\r\n\r\n")[2] == b"a.example:1"
+
+
+def test_a_wish_for_http_2_takes_no_body_away(server: Serving) -> None:
+    """Java's own client has one in its first request, and reads an answer in HTTP/1.1."""
+    wish = b"Connection: Upgrade, HTTP2-Settings, close\r\nHTTP2-Settings: AAM\r\nUpgrade: h2c\r\n"
+    head = b"POST /body HTTP/1.1\r\nHost: a\r\n" + wish + b"Content-Length: 13\r\n\r\n"
+    assert server.ask(head + b"Upgrade: h2c\n").endswith(b"\r\n\r\nUpgrade: h2c\n")
 
 
 @each_row("start", [b"GET /", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\nX"])

@@ -107,7 +107,7 @@ class WebApp:
             what = "SEARCH_BACKEND_URL names a backend that has one library and one cache for all."
             remedy = "Unset it, or unset SEARCHLOOP_USER_HEADER."
             raise ConfigError("shared_backend", what, remedy)
-        access = replace(access, programs=Programs(services.log, services.settings.home))
+        access = replace(access, programs=Programs(services.log))
         self._services, self._access = services, access
         self._shared = services.settings.database is not None
         self._on_loop = LoopBridge()

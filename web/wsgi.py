@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import io
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote_to_bytes
+
+from werkzeug.test import EnvironBuilder
 
 from searchloop.agent.tools.backend import GONE, Wsgi
 from searchloop.web.asgi import Header, Receive, Scope, Send, left, read_body
@@ -72,31 +73,23 @@ async def _told(receive: Receive, gone: Future[None]) -> None:
 
 def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
     server, client = scope.get("server") or ("", 0), scope.get("client") or ("", 0)
-    environ: dict[str, Any] = {
-        "REQUEST_METHOD": scope["method"],
-        "SCRIPT_NAME": "",
+    own = {key: value for key, value in scope.items() if key.startswith(OWN)}
+    own |= {
         # PEP 3333: bytes of the path, unquoted, seen as Latin-1.
         "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
         "QUERY_STRING": scope["query_string"].decode("latin-1"),
-        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
         "SERVER_NAME": server[0],
         "SERVER_PORT": str(server[1]),
         "REMOTE_ADDR": client[0],
-        "CONTENT_LENGTH": str(len(body)),
-        "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope.get("scheme", "http"),
-        "wsgi.input": io.BytesIO(body),
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": True,
-        "wsgi.multiprocess": False,
-        "wsgi.run_once": False,
     }
-    environ |= {key: value for key, value in scope.items() if key.startswith(OWN)}
-    for raw, value in scope["headers"]:
-        name = raw.decode("latin-1").upper().replace("-", "_")
-        if name == "CONTENT_TYPE":
-            environ[name] = value.decode("latin-1")
-        elif name != "CONTENT_LENGTH":
-            key, text = f"HTTP_{name}", value.decode("latin-1")
-            environ[key] = f"{environ[key]},{text}" if key in environ else text
-    return environ
+    return EnvironBuilder(
+        method=scope["method"],
+        headers=[
+            (name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"]
+        ],
+        input_stream=io.BytesIO(body),
+        content_length=len(body),
+        multithread=True,
+        environ_overrides=own,
+    ).get_environ()

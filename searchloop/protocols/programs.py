@@ -15,18 +15,14 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.projects import ProgramStore
-from searchloop.agent.settings.private_files import read_object
 from searchloop.agent.tools.backend import Backend
 from searchloop.agent.types import Limits, Price, Search, Usage
 
 KEY = "sl-"  # how each key begins
-_FILE = "programs.json"  # in which an earlier version kept them
 _DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
 _NAME = re.compile(r"\w[\w .+-]{0,39}")
 _BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
@@ -166,31 +162,12 @@ class Programs:
     Any thread may call every method.
     """
 
-    def __init__(self, log: EventLog, home: Path) -> None:
-        self._log, self._file = log, home / _FILE
-
-    def _store(self) -> ProgramStore:
-        """Returns the store, into which those of a file of an earlier version have moved.
-
-        Raises AgentError.
-        """
-        store = self._log.programs
-        if self._file.exists():
-            try:
-                held = (read_object(self._file, "bad_programs", _FILE) or {}).get("programs", ())
-                moving = [_program(row) for row in held]
-            except (TypeError, KeyError) as error:
-                what, remedy = f"{_FILE} cannot be read: {error}.", "Correct or remove it."
-                raise ConfigError("bad_programs", what, remedy) from error
-            for each in moving:  # a name may be taken by a program of another home
-                store.add(each._asdict())
-                store.add(each._replace(name=f"{each.name} {each.ends}")._asdict())
-            self._file.unlink(missing_ok=True)
-        return store
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
 
     def all(self) -> list[Program]:
         """Returns the programs of everybody. Raises AgentError."""
-        return [_program(row) for row in self._store().all()]
+        return [_program(row) for row in self._log.programs.all()]
 
     def of(self, owner: str) -> list[Program]:
         """Returns a person's programs. Raises AgentError."""
@@ -201,7 +178,7 @@ class Programs:
         if not key.startswith(KEY.encode()):
             return None
         digest = hashlib.sha256(key).hexdigest()
-        row = await self._log.aside(lambda: self._store().with_digest(digest))
+        row = await self._log.aside(lambda: self._log.programs.with_digest(digest))
         return _program(row) if row else None
 
     def add(self, owner: str, name: str, **rights: Any) -> tuple[Program, str]:
@@ -212,7 +189,7 @@ class Programs:
         key = f"{KEY}{secrets.token_urlsafe(32)}"
         digest, today = hashlib.sha256(key.encode()).hexdigest(), time.strftime(_DAY, time.gmtime())
         made = Program(name, owner, digest, key[-4:], today)._replace(**rights)
-        if not self._store().add(made._asdict()):
+        if not self._log.programs.add(made._asdict()):
             what = f"There is a program {name} already."
             raise ConfigError("bad_program", what, "Take its key back, or choose another name.")
         return made, key
@@ -220,12 +197,12 @@ class Programs:
     def change(self, owner: str, name: str, **rights: Any) -> None:
         """Changes what a program may do. Raises AgentError."""
         found = next((each for each in self.of(owner) if each.name == name), None)
-        if found is None or not self._store().change(found._replace(**rights)._asdict()):
+        if found is None or not self._log.programs.change(found._replace(**rights)._asdict()):
             raise _no_program(name)
 
     def remove(self, owner: str, name: str) -> None:
         """Removes a program, whose key ends with it. Raises AgentError."""
-        if not self._store().remove(owner, name):
+        if not self._log.programs.remove(owner, name):
             raise _no_program(name)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -320,9 +318,10 @@ async def test_a_step_of_one_answer_ends_the_others() -> None:
 
 async def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) -> None:
     """A name may be there twice; a key is for its owner's things; use is counted for both, and the
-    list of people has no program in it. Another server on the store knows the same keys."""
+    list of people has no program in it. Another server on the store knows the keys, and so does
+    a copy of it."""
     log, beside = EventLog(store), EventLog(store)
-    programs, other = Programs(log, tmp_path), Programs(beside, tmp_path / "other")
+    programs, other = Programs(log), Programs(beside)
     keys = {who: programs.add(who, "editor", tokens=9)[1] for who in ("anna", "bob", "")}
     for who, key in keys.items():
         found = await other.with_key(key.encode())
@@ -343,42 +342,10 @@ async def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | s
     assert [row["input_tokens"] for row in anna.used(program="editor")] == [3]
     assert bob.used(program="editor") == log.used(program="editor") == []
     assert [(row["person"], row["input_tokens"]) for row in log.used()] == [("anna", 6)]
+    backup(store, tmp_path / "copy.sqlite3")
+    with closing(EventLog(tmp_path / "copy.sqlite3")) as copy:
+        assert await Programs(copy).with_key(keys["anna"].encode())
     log.count(ending, "editor")  # of the holder of the token, who is not counted
     assert (len(log.used(program="editor")), len(log.used())) == (1, 1)
     log.close()
     beside.close()
-
-
-async def test_keys_of_an_earlier_version_move_into_the_store(
-    tmp_path: Path, store: Path | str
-) -> None:
-    """Once, from the file of each home; a name that is taken gets the end of its key. They are in
-    a copy of the store too."""
-    keys = [f"sl-{n}" for n in range(2)]
-    with closing(EventLog(store)) as log:
-        for n, key in enumerate(keys):
-            row = {"name": "editor", "digest": sha256(key.encode()).hexdigest(), "models": ["*"]}
-            (tmp_path / f"home{n}").mkdir()
-            file = tmp_path / f"home{n}" / "programs.json"
-            file.write_text(json.dumps({"programs": [{**row, "ends": f"end{n}"}]}))
-            found = await Programs(log, file.parent).with_key(key.encode())
-            assert found is not None
-            assert (found.models, file.exists()) == (("*",), False)
-    backup(store, tmp_path / "copy.sqlite3")
-    with closing(EventLog(tmp_path / "copy.sqlite3")) as copy:
-        programs = Programs(copy, tmp_path)
-        assert [each.name for each in programs.all()] == ["editor", "editor end1"]
-        assert all([await programs.with_key(key.encode()) for key in keys])
-
-
-def test_a_file_that_somebody_broke_locks_nobody_out(tmp_path: Path) -> None:
-    """The token still works; a program's key does not, and the page says why."""
-    with desk(tmp_path, counted) as at:
-        key = added(at, "one", models=["*"])
-        for broken in ("{", '{"programs": [{"name": 1}]}', '{"programs": 5}'):
-            (tmp_path / "programs.json").write_text(broken)
-            assert at.running.ask("GET", "/api/sessions")[0] == 200
-            status, told = at.running.ask("GET", "/api/programs")
-            assert (status, "programs.json" in told["error"]["message"]) == (400, True)
-            refused = at.running.ask("GET", "/v1/models", Authorization=f"Bearer {key}")
-            assert refused[0] == 500

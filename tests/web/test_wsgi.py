@@ -64,7 +64,7 @@ def test_request_and_answer_arrive_whole() -> None:
     assert seen["body"] == b"abcdef"
     assert seen["CONTENT_LENGTH"] == "6"
     assert seen["PATH_INFO"].encode("latin-1").decode() == "/a b/ü"
-    assert (seen["QUERY_STRING"], seen["HTTP_X_TWO"]) == ("x=1&y=%20", "1,2")
+    assert (seen["QUERY_STRING"], seen["HTTP_X_TWO"]) == ("x=1&y=%20", "1, 2")
     assert (seen["CONTENT_TYPE"], seen["REQUEST_METHOD"]) == ("application/json", "POST")
 
 

@@ -99,7 +99,7 @@ class ProgramsApi(Handlers):
 
     def __init__(self, services: Services, on_loop: LoopBridge, access: Access) -> None:
         super().__init__(services, on_loop)
-        self._programs = access.programs or Programs(services.log, services.settings.home)
+        self._programs = access.programs or Programs(services.log)
 
     @route("get", "/api/programs", "Programs")
     def list(self, call: Call) -> Reply:

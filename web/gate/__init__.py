@@ -10,7 +10,6 @@ Others may import: access.
 from __future__ import annotations
 
 import asyncio
-import html
 import json
 import logging
 import re
@@ -95,17 +94,15 @@ class SecureSend:
 async def refuse(
     refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
 ) -> None:
-    """Sends a refusal: JSON to programs, one sentence to a person who opens the page."""
+    """Sends a refusal as JSON; the sign-in page to a person who lacks the token."""
     head = dict(scope["headers"])
     own: tuple[Header, ...] = (*refusal.headers, JSON)
-    if b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/":
+    reads = b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/"
+    if reads and refusal.code in sign_in.CODES:
+        accepted = head.get(b"accept-language", b"").decode("latin-1")
+        text = sign_in.page(refusal.code, accepted, refusal.seconds)
         own = (*refusal.headers, (b"content-type", b"text/html; charset=utf-8"))
-        words = f"{refusal.message} {refusal.remedy}".strip()
-        text = f"<!doctype html><title>searchloop</title><p>{html.escape(words)}</p>"
-        if refusal.code in sign_in.CODES:
-            accepted = head.get(b"accept-language", b"").decode("latin-1")
-            text = sign_in.page(refusal.code, accepted, refusal.seconds)
-            own += ((b"content-security-policy", sign_in.POLICY.encode()),)
+        own += ((b"content-security-policy", sign_in.POLICY.encode()),)
     else:
         error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
         shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -307,3 +308,20 @@ def test_no_site_opens_a_question(tmp_path: Path) -> None:
         assert (answer.status, answer.error["code"]) == (403, "cross_site")
     own = allowed(**{"sec-fetch-site": "none", "sec-fetch-mode": "navigate"})
     assert ask("GET", "/?q=hi", own).status == 200
+
+
+def test_a_browser_can_add_the_box_to_its_searches(tmp_path: Path) -> None:
+    """The description names this server as the browser reached it; it needs no token."""
+
+    async def run() -> Answer:
+        async with living(make_house(tmp_path)) as app:
+            return await request(app, "GET", "/opensearch.xml", {"host": HOST})
+
+    found = asyncio.run(run())
+    assert found.headers["content-type"].startswith("application/opensearchdescription+xml")
+    root = ElementTree.fromstring(found.body)
+    names = {"o": "http://a9.com/-/spec/opensearch/1.1/"}
+    assert root.findtext("o:ShortName", namespaces=names) == "searchloop"
+    url = root.find("o:Url", names)
+    assert url is not None
+    assert url.get("template") == f"http://{HOST}/?q={{searchTerms}}"

@@ -120,7 +120,7 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
         operation["requestBody"] = {"required": required, "content": content}
     if found.whose != "anyone":
         operation["x-whose"] = found.whose
-    if found.path == "/api/health":
+    if found.path in ("/api/health", "/opensearch.xml"):
         operation["security"] = []
     return operation
 

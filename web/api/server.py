@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
+from xml.sax.saxutils import escape
 
 from searchloop.agent import __version__
 from searchloop.agent.errors import ConfigError, Conflict
@@ -18,6 +19,16 @@ from searchloop.web.gate.access import Access
 _EVERY = 10**9  # more sessions than there are
 _MERMAID = "https://cdn.jsdelivr.net/npm/mermaid@12.3.0/dist/mermaid.min.js"
 
+_OPENSEARCH = """<?xml version="1.0" encoding="UTF-8"?>
+<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
+<ShortName>searchloop</ShortName>
+<Description>Opens searchloop with the question in its box; you send it.</Description>
+<InputEncoding>UTF-8</InputEncoding>
+<Image width="192" height="192" type="image/png">{base}/static/app/icon-192.png</Image>
+<Url type="text/html" method="get" template="{base}/?q={{searchTerms}}"/>
+</OpenSearchDescription>
+"""
+
 
 class ServerApi(Handlers):
     """Health, numbers and description; who is asking, the token, what was used; all sessions."""
@@ -30,6 +41,16 @@ class ServerApi(Handlers):
     def health(self, call: Call) -> Reply:
         """Says that the server is up. Anybody on this machine may ask, so it says nothing else."""
         return Reply({"name": "searchloop", "status": "ok", "version": __version__})
+
+    @route("get", "/opensearch.xml", "application/opensearchdescription+xml")
+    def opensearch(self, call: Call) -> Reply:
+        """Describes the question box as a search engine of the browser.
+
+        https://github.com/dewitt/opensearch, 1.1 draft 6
+        """
+        base = self._access.public or f"http://{call.host}"
+        kind = "application/opensearchdescription+xml"
+        return Reply(_OPENSEARCH.format(base=escape(base)), kind=kind)
 
     @route("get", "/api/mermaid", "text/javascript")
     def mermaid(self, call: Call) -> Reply:

@@ -126,7 +126,8 @@ _SLOWER = 12
 # A file that goes to disk as it arrives, and what it may be; the handler bounds its time.
 IMPORT_PATH, MAX_IMPORT = "/api/sessions/import", 2 << 30
 _FILE_KINDS = (b"application/octet-stream", b"application/zip", b"application/json")
-OPEN_PATHS = frozenset({"/api/health"})
+# A browser that adds a search engine reads its description without a cookie.
+OPEN_PATHS = frozenset({"/api/health", "/opensearch.xml"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _FORM = b"application/x-www-form-urlencoded"

@@ -65,6 +65,7 @@ class ShownAnswer:
     """The text and the thinking of one answer. Its methods return what can be shown now."""
 
     def __init__(self) -> None:
+        self.native = True  # the provider searches, so numbers in marks are not ours
         self._shown: list[str] = []
         self._length = 0
         self._thinking: list[str] = []
@@ -97,6 +98,7 @@ class ShownAnswer:
     def show(self, stretch: Stretch, piece: str) -> str:
         """Shows more of a stretch, up to what may become a mark."""
         self._open = stretch
+        stretch.residue.numbered = self.native
         return self.put(stretch, stretch.residue.feed(piece))
 
     def held(self) -> str:
@@ -331,6 +333,7 @@ class PrintedText:
         if type(piece) is ThinkingDelta:
             out += thought(self._answer.think(piece.text))
             return
+        self.stretch.residue.numbered = self._answer.native
         text = self._residue.feed(self.stretch.add(piece.text))
         if text and (text := self.written.feed(text)):
             out.append(TextDelta(self._answer.put(self.stretch, text)))

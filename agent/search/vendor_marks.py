@@ -33,15 +33,14 @@ _KINDS = (
 _CITE = "(?:(?:file)?cite[: ]{0,2})?"
 _NAME = rf"turn\d{{1,4}}(?:{_KINDS})\d{{1,4}}"
 _NAMES = rf"{_CITE}{_NAME}(?:[,;]? ?{_NAME})*"
-_MARK = " ?" + _any_of(
+_NAMING = (
     "\ue200[^\ue200\ue201\n]{0,600}\ue201",
     "[\ue200-\ue2ff]",
-    "【[^【】\n]{0,120}†[^【】\n]{0,120}】",
     rf"[\[(【]{_NAMES}[\])】]",
     _NAMES,
     r"\[cite_(?:start|end)\]",
-    r"\[cite: ?[\d., \-]{1,60}\]",
 )
+_NUMBERED = ("【[^【】\n]{0,120}†[^【】\n]{0,120}】", r"\[cite: ?[\d., \-]{1,60}\]")
 _NAME_START = _any_of(_beginning_of("turn"), r"turn\d{1,4}[a-z]{0,10}\d{0,4}")
 _MAYBE = _any_of(
     " ",
@@ -61,9 +60,12 @@ _MAYBE = _any_of(
 _UNSEEN = "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 _FLAG_START = "\U0001f3f4[\U000e0061-\U000e007a]{0,5}"
 _FLAG = "\U0001f3f4[\U000e0061-\U000e007a]{4,5}\U000e007f"
-_OTHERS = f"(?P<kept>{_FLAG})|(?P<mark>{_MARK}|{_UNSEEN})"
+_OTHERS, _BUT_NUMBERED = (
+    f"(?P<kept>{_FLAG})|(?P<mark> ?{_any_of(*marks)}|{_UNSEEN})"
+    for marks in ((*_NUMBERED, *_NAMING), _NAMING)
+)
 # Few texts need these, and they take 4 ms to compile: so they stay text until one does.
-_FIND = rf"(?P<maybe>(?:{_MAYBE}|{_FLAG_START})\Z)|{_OTHERS}"
+_BEGINNING = rf"(?P<maybe>(?:{_MAYBE}|{_FLAG_START})\Z)|"
 _SIGNS = f"(?P<kept>{_FLAG})|{_UNSEEN}"
 _BEGUN = re.compile(rf"{_FLAG_START}\Z")
 _OPENERS = re.compile(f"[\ue200-\ue2ff【\U0001f3f4]|{_UNSEEN}")
@@ -74,7 +76,12 @@ _SHORT = 32  # characters; of a longer piece only a possible mark is buffered
 
 
 class Residue:
-    """Strips marks from one text that comes in pieces, and maps its offsets."""
+    """Strips marks from one text that comes in pieces, and maps its offsets.
+
+    Without `numbered`, marks with a number stay: it may be that of one of our own sources.
+    """
+
+    numbered = True
 
     def __init__(self) -> None:
         self._held = ""
@@ -87,14 +94,14 @@ class Residue:
         """Takes a piece; returns the text that can hold no unfinished mark."""
         text = self._held + piece if self._held else piece
         if "[" in text or "turn" in text or not (text.isascii() or _OPENERS.search(text) is None):
-            return self._strip(text, _FIND)
+            return self._strip(text)
         if text[-1:] in _LAST and text.endswith(_ENDS):
             if text[-1] == " " and not text.endswith(_ENDS, 0, -1):
                 self._seen += len(text) - 1
                 self._held = " "  # only the blank may belong to a mark
                 return text[:-1]
             if len(text) > _SHORT:
-                return self._strip(text, _FIND)
+                return self._strip(text)
             self._held = text  # all of it: a few letters, and no search for their beginning
             return ""
         self._held = ""
@@ -103,7 +110,7 @@ class Residue:
 
     def close(self) -> str:
         """Returns the buffered end of the text."""
-        return self._strip(self._held, _OTHERS) if self._held else ""
+        return self._strip(self._held, "") if self._held else ""
 
     def position(self, raw: int) -> int:
         """Maps offset `raw` of the original text to the text without marks."""
@@ -112,8 +119,9 @@ class Residue:
             raw = min(raw, self._starts[found])  # an offset inside a mark becomes the mark's place
         return raw - self._gone[found]
 
-    def _strip(self, text: str, pattern: str) -> str:
-        find, kept, at = re.compile(pattern), [], 0
+    def _strip(self, text: str, beginning: str = _BEGINNING) -> str:
+        marks = _OTHERS if self.numbered else _BUT_NUMBERED
+        find, kept, at = re.compile(beginning + marks), [], 0
         while match := find.search(text, at):
             kept.append(text[at : match.start()] + (match["kept"] or ""))
             at = match.end() if match["kept"] else match.start()

@@ -64,6 +64,7 @@ class GeminiDecoder(DecoderBase[AnswerParts]):
         super().__init__(codec)
         self._model = request.model
         self._answer = AnswerParts()
+        self._answer.native = request.native_search is not None
         self._calls = Calls()
         self._grounding = Grounding(request.messages)
         self._usage: Mapping[str, Any] = {}

@@ -303,6 +303,7 @@ class ChatDecoder(DecoderBase[ChatAnswer]):
     ) -> None:
         super().__init__(codec)
         self._answer = ChatAnswer(request.model, server, dialect, request.tools)
+        self._answer.native = request.native_search is not None
         # Models that always search report nothing; a server's tool shows in what it found.
         searches = "due" if dialect.always else "possible"
         self._search = searches if request.native_search is not None else "none"

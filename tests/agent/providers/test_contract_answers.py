@@ -16,8 +16,10 @@ import pytest
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers import Provider
 from searchloop.agent.providers._window import named_size
+from searchloop.agent.search.citations import settle
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.transport.refusals import blamed
-from searchloop.agent.types import Finished, StreamEvent, TextDelta
+from searchloop.agent.types import Finished, NativeSearch, StreamEvent, TextDelta
 from tests.agent.providers.vendors import (
     ANTHROPIC,
     BY_NAME,
@@ -100,6 +102,24 @@ def test_stream_and_plain_body_agree(vendor: Vendor) -> None:
     for cut in (body[: len(body) // 2], body[:1]):
         with pytest.raises(IncompleteError):
             vendor.decode(cut)
+
+
+@pytest.mark.parametrize("vendor", [CHAT, GEMINI, OLLAMA], ids=lambda v: v.name)
+def test_a_number_in_a_mark_may_be_ours(vendor: Vendor) -> None:
+    """Without the provider's own search `【1†source】` and `[cite: 2]` name sources of the chat."""
+    pieces = ("High water 【1†sou", "rce】 is at nine [cite", ": 2].")
+    data = vendor.wire(vendor.says(*pieces))
+    told = vendor.finished(data).message.content
+    assert told == "High water 【1†source】 is at nine [cite: 2]."
+    table = SourceTable()
+    for url in ("https://a.example/", "https://b.example/"):
+        table.meet(url)
+    cited = settle(vendor.finished(data).message, table)
+    assert cited.content == "High water [1] is at nine [2]."
+    assert [c.url for c in cited.citations] == ["https://a.example/", "https://b.example/"]
+    if vendor is not OLLAMA:
+        own = vendor.finished(data, native_search=NativeSearch()).message.content
+        assert own == "High water is at nine."
 
 
 FOREIGN: dict[str, list[bytes]] = {

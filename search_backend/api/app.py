@@ -258,10 +258,6 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
     def healthy() -> Response:
         return jsonify(health())
 
-    @app.get("/healthz")
-    def alive() -> Response:
-        return Response("OK", mimetype="text/plain")
-
     @app.get("/api/openapi.json")
     def described() -> Response:
         return jsonify(document(secured=secured))
@@ -329,7 +325,7 @@ def _add_limits(app: Flask, token: str | None, quota: Quota | None, home: str) -
 
     @app.before_request
     def admit() -> tuple[Response, int] | None:
-        if request.path in ("/api/health", "/healthz"):
+        if request.path == "/api/health":
             return None
         client = request.remote_addr or ""
         ASKER.set(request.environ.get("searchloop.gone"))

@@ -119,9 +119,6 @@ def _error(status: int, told: str, said: str, title: str, retry: float | None) -
     if status in (408, 409, 425) or status >= 500:
         what = f"{title} has a fault ({told})."
         return EngineError("network", what, "Try again later, or use another engine.", retry)
-    if 300 <= status < 400:
-        what = f"{title} redirects to another address (HTTP {status}), which is not followed."
-        return EngineError("config", what, "Set the engine's address to the final one.")
     what = f"{title} did not accept the request ({told})."
     remedy = "Check the engine's address and settings, or change the query."
     return EngineError("config", what, remedy)

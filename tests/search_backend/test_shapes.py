@@ -292,13 +292,6 @@ def test_searxng_searches_at_its_main_page_too(house: House) -> None:
     assert told(house, "GET", "/")[0] == 403, "no HTML"
 
 
-def test_those_who_watch_need_no_token(tmp_path: Path) -> None:
-    """/healthz is one word."""
-    closed = House(tmp_path, token="a-secret")
-    alive = closed.client.get("/healthz")
-    assert (alive.status_code, alive.mimetype, alive.text) == (200, "text/plain", "OK")
-
-
 def test_every_refusal_at_a_foreign_address_has_its_shape(tmp_path: Path) -> None:
     """No token, wrong method, no JSON, too large: whatever refuses, the client can read it."""
     house = House(tmp_path, token="a-secret")

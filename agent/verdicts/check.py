@@ -104,9 +104,8 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             _at(page, "quoted", start, end, "The quoted words stand in the source."),
             quote=max(quotes, key=len),
         )
-        if any(
-            elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)
-        ):
+        cut = ((q, place) for q, place in zip(quotes, found, strict=True) if elided(q))
+        if any(_turns(quote, place, page) for quote, place in cut):
             return replace(verdict, verdict="unclear", reason=DENIAL)
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)

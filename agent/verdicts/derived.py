@@ -97,14 +97,11 @@ def _gives(wanted: Number, one: Number, other: Number, grew: bool) -> bool:
     values: list[tuple[float, str]] = []
     for count, whole in ((one, other), (other, one)):
         if count.unit == "%" != whole.unit and count.value < 100:
-            values += [
-                (whole.value * p / 100, whole.unit) for p in (count.value, 100 - count.value)
-            ]
+            percent = (count.value, 100 - count.value)
+            values += [(whole.value * each / 100, whole.unit) for each in percent]
         elif not count.unit and 1 < count.value <= _COUNTED and count.value % 1 == 0:
-            values += [
-                (whole.value * count.value, whole.unit),
-                (whole.value / count.value, whole.unit),
-            ]
+            times = (whole.value * count.value, whole.value / count.value)
+            values += [(each, whole.unit) for each in times]
     if one.unit == other.unit:
         measure = "pp" if one.unit == "%" else one.unit  # percent differ by percentage points
         values += [(high.value - low.value, measure), (high.value + low.value, one.unit)]

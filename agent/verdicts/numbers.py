@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from itertools import takewhile
@@ -16,13 +16,8 @@ from typing import NamedTuple
 from searchloop.analysis.words import table
 
 # {name: lines} of `tables.txt`.
-TABLES = {
-    name: lines
-    for name, _, lines in (
-        section.partition("\n")
-        for section in files(__package__).joinpath("tables.txt").read_text("utf-8").split("== ")[1:]
-    )
-}
+_WHOLE = files(__package__).joinpath("tables.txt").read_text("utf-8")
+TABLES: dict[str, str] = dict(part.split("\n", 1) for part in _WHOLE.split("== ")[1:])
 
 
 @lru_cache
@@ -163,22 +158,20 @@ _NOT_MORE = re.compile(r"(?:\b(?:no|not|nicht|pas)|不)\s?\Z", re.IGNORECASE)
 
 
 def _either(words: list[str]) -> str:
-    return "|".join(
-        sorted((re.escape(w).replace(r"\-", "[ -]") for w in words), key=len, reverse=True)
-    )
+    shapes = (re.escape(word).replace(r"\-", "[ -]") for word in words)
+    return "|".join(sorted(shapes, key=len, reverse=True))
+
+
+def _kinds(rows: Mapping[str, list[str]]) -> str:
+    return "|".join(f"(?P<{kind}>{_either(words)})" for kind, words in rows.items())
 
 
 _KIND = re.compile(
-    r"(?:\b|(?<=[\u3040-\u9fff]))(?:"
-    + "|".join(f"(?P<{kind}>{_either(words)})" for kind, words in _ROUNDINGS.items())
-    + r")\W{0,2}(?:(?:the|a|an|die|los|las|les) )?\W?\Z",
+    rf"(?:\b|(?<=[\u3040-\u9fff]))(?:{_kinds(_ROUNDINGS)})"
+    r"\W{0,2}(?:(?:the|a|an|die|los|las|les) )?\W?\Z",
     re.IGNORECASE,
 )
-_KIND_BEHIND = re.compile(
-    r"[^\s\d。、，]{0,2}?(?:"
-    + "|".join(f"(?P<{kind}>{_either(words)})" for kind, words in _BEHIND.items())
-    + ")"
-)
+_KIND_BEHIND = re.compile(rf"[^\s\d。、，]{{0,2}}?(?:{_kinds(_BEHIND)})")
 
 
 def exactness(text: str, start: int, end: int) -> tuple[str, int, int]:
@@ -203,9 +196,7 @@ _ENGLISH = re.compile(r"\d+\.\d+\Z")
 _CJK_RUN = re.compile("[〇零一二三四五六七八九十百千万萬亿億兆两兩]+")
 _CJK_COUNTED = pattern("counter-patterns")
 _CJK_PLAIN = re.compile("[第统統之进進同专專唯万单單每另]\\Z")
-_CJK_UNIT = re.compile(
-    "|".join(sorted((re.escape(u) for u in UNITS if ord(u[0]) >= 0x0E00), key=len, reverse=True))
-)
+_CJK_UNIT = re.compile(_either([unit for unit in UNITS if ord(unit[0]) >= 0x0E00]))
 
 
 @lru_cache(maxsize=8192)

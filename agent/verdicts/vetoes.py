@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations, groupby, pairwise, product
+from itertools import combinations, groupby, pairwise
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned
@@ -206,22 +206,13 @@ def _units(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Returns the ranges of names, whose words stand side by side, and of numbers."""
     found: list[tuple[int, int]] = []
     for at, token in enumerate(tokens):
-        name = token.capital or _caseless(token)
+        # A script may write names like other words.
+        name = token.capital or (token.kind == "word" and not token.word[0].islower())
         if name and found and found[-1][1] == at and not tokens[at - 1].number:
             found[-1] = found[-1][0], at + 1
         elif name or token.number:
             found.append((at, at + 1))
     return found
-
-
-def _caseless(token: Token) -> bool:
-    """Tells whether a word is of a script that writes names like other words."""
-    return token.kind == "word" and not token.word[0].islower()
-
-
-def _written(token: Token) -> bool:
-    """Tells whether a token is of a script without spaces and more than an ending in hiragana."""
-    return token.kind == "letter" and not all("ぁ" <= c <= "ゟ" for c in token.key)
 
 
 # ---- one word for another -----------------------------------------------------------------------
@@ -240,7 +231,8 @@ def replaced(found: Comparison) -> str:
 
 
 def _tells(token: Token) -> bool:
-    return token.kind != "letter" or _written(token)
+    """Tells whether a token is more than an ending in hiragana."""
+    return token.kind != "letter" or not all("ぁ" <= c <= "ゟ" for c in token.key)
 
 
 def _bridges(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
@@ -310,10 +302,8 @@ def column(found: Comparison) -> str:
     told = [n for n in named if held[n]]
 
     def far(value: int, head: int) -> int:
-        places = (
-            [i for i, key in enumerate(keys) if key in of] for of in (held[value], heads[head])
-        )
-        return min(abs(i - j) for i, j in product(*places))
+        theirs = [j for j, key in enumerate(keys) if key in heads[head]]
+        return min(abs(i - j) for i, key in enumerate(keys) if key in held[value] for j in theirs)
 
     if named and any(held) and not told:
         return TURNED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from searchloop.agent.search.citations import joined
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import tool
 from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.types import Citation, Limits, Mark, Message, Mode, Request, StopReason
+from searchloop.agent.types import Citation, Mark, Message, Mode, Request, StopReason
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
 from tests.tables import each_row
 
@@ -62,39 +61,6 @@ class Played:
     def roles(self) -> list[str]:
         """The transcript in brief."""
         return [message.role for message in self.messages]
-
-
-def test_calls_are_answered_before_the_next_step() -> None:
-    """Ask, act, observe: each call has its result when the model is asked again."""
-    played = Played(calls(call("note", word="a")), says("Done."))
-    assert ran == ["a"]
-    assert played.roles == ["user", "assistant", "tool", "assistant"]
-    kinds = [kind for kind, _ in played.memory.events]
-    assert kinds == ["message", "tool_call", "tool_result", "message"]
-    assert [data["step"] for data in played.memory.of("message")] == [1, 2]
-
-
-def test_history_only_grows() -> None:
-    """Each request begins with the very messages of the one before, so that prompt caches hold."""
-    steps = [calls(call("note", n, word=str(n))) for n in range(1, 5)]
-    played = Played(*steps, says("Done."))
-    requests = played.provider.requests
-    assert len(requests) == 5
-    for earlier, later in pairwise(requests):
-        same = zip(earlier.messages, later.messages, strict=False)
-        assert all(a is b for a, b in same)
-        assert len(later.messages) > len(earlier.messages)
-        assert (earlier.system, earlier.tools) == (later.system, later.tools)
-
-
-def test_the_step_limit_ends_in_an_answer() -> None:
-    """The last step is asked to answer, with its tools still listed."""
-    steps = [calls(call("note", n, word="x")) for n in (1, 2)]
-    played = Played(*steps, says("As far as I got."), limits=Limits(steps=2))
-    assert [r.answer_now for r in played.provider.requests] == [False, False, True]
-    assert played.provider.requests[-1].tools == played.provider.requests[0].tools
-    assert (played.outcome.reason, played.outcome.message.content) == ("limit", "As far as I got.")
-    assert played.outcome.limit == "the limit of 2 steps"
 
 
 def test_a_pause_goes_on_by_itself() -> None:

@@ -396,21 +396,6 @@ async def test_a_call_that_breaks_off(dialect: Dialect, way: End, stage: Stage, 
 
 
 @EVERY
-async def test_a_call_at_the_token_limit(dialect: Dialect, stage: Stage, home: Path) -> None:
-    """Half a call that the model could not finish is not run; the turn says that it is cut."""
-    ledger = Ledger()
-    async with House(home, dialect, stage, tools=ledger.tools()) as house:
-        half = Asked("note", '{"text": "half a li')
-        stage.script(reply(dialect, dialect.cut_short(half)))
-        end = await house.ask("Note it.")
-        assert end["reason"] == "incomplete"
-        assert len(stage.requests) == 1
-        stage.script(reply(dialect, dialect.text(NEXT)))
-        assert (await house.ask("Go on."))["answer"] == NEXT
-        assert ledger.lines == []
-
-
-@EVERY
 async def test_large_arguments(dialect: Dialect, stage: Stage, home: Path) -> None:
     """A megabyte arrives whole, is used once, and goes back within the rules."""
     ledger, text = Ledger(), "blåbær " * 150_000

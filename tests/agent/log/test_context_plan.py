@@ -97,19 +97,6 @@ def test_what_fits_is_not_touched() -> None:
     assert fitted.tokens == 500 + sum(map(size_of, said))
 
 
-@pytest.mark.parametrize("window", [2048, 8192, 32768])
-def test_a_long_session_never_exceeds_its_window(window: int) -> None:
-    """Every request of a long session leaves room for its answer and holds the question."""
-    budget = Budget(window, 700)
-    for asked in requests(research(6, 3)):
-        fitted = fit(asked, budget)
-        assert fitted.tokens + budget.answer <= window
-        assert fitted.tokens == budget.fixed + sum(map(size_of, fitted.messages))
-        question = [m for m in asked if m.role == "user"][-1]
-        assert question in fitted.messages
-        check_calls_are_answered(fitted.messages)
-
-
 def test_cuts_are_rare() -> None:
     """Most requests begin exactly as the one before: the server's cache of it holds."""
     budget, broken, before = Budget(16_384, 700), 0, [("", "")]

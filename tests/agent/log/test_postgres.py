@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import StoreError, UnsureError
+from searchloop.agent.errors import StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
 from searchloop.agent.log.events import Event
@@ -29,20 +29,6 @@ def through(wire: Wire, url: str) -> str:
     """The same address by way of the wire."""
     head, _, name = url.rpartition("/")
     return f"{head.rpartition(':')[0]}:{wire.port}/{name}"
-
-
-def test_an_answer_that_is_lost(postgres: Postgres) -> None:
-    """The events are there, the connection is not: nobody can know, and it says so."""
-    url = postgres.url()
-    with Wire(postgres.port, APPEND) as wire, closing(EventLog(through(wire, url))) as log:
-        session = log.create_session(model="m").id
-        log.append(session, [NOTICE])
-        wire.lose(1)
-        with pytest.raises(UnsureError) as caught:
-            log.append(session, [NOTICE])
-        assert wire.lost.is_set()
-        assert "look before you send it again" in caught.value.remedy
-        assert [event.seq for event in log.append(session, [NOTICE])] == [3]
 
 
 async def breaks(home: Path, url: str, wire: Wire, arm: Callable[[], None]) -> bool:

@@ -22,7 +22,6 @@ from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.types import Message, Usage
 from tests.agent.log.test_store import NOTICE
 from tests.crash.working import Working
-from tests.postgres import Postgres
 
 PAGE = 4096
 SESSIONS = 6
@@ -361,19 +360,3 @@ def test_a_newer_store_can_be_read_and_is_left_alone(store: Path | str) -> None:
     log.close()
     if isinstance(store, Path):
         assert store.read_bytes() == before
-
-
-@pytest.mark.integration
-def test_a_database_that_may_only_be_read(postgres: Postgres) -> None:
-    """A standby, or a user without rights: sessions are shown, and each change says why not."""
-    url = postgres.url()
-    filled(url).close()
-    with closing(EventLog(f"{url}%20-cdefault_transaction_read_only%3Don")) as log:
-        assert log.trouble is not None
-        listed = log.sessions()
-        assert len(listed) == SESSIONS
-        assert len(log.read(listed[0].id)) == 120
-        assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "store_read_only"
-        assert code_of(lambda: log.create_session(model="m")) == "store_read_only"
-    with closing(EventLog(url)) as log:
-        assert log.append(listed[0].id, [NOTICE])

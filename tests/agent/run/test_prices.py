@@ -47,15 +47,11 @@ def test_an_unknown_price_is_unknown() -> None:
     assert pricer("tide:large", [parse_prices(OWN, "x")])(half) is None
 
 
-def test_what_costs_nothing() -> None:
-    """The model that is not one needs no counts; nothing asked costs nothing anywhere."""
+def test_what_costs_nothing_and_what_the_provider_told() -> None:
+    """The model that is not one needs no counts; nothing asked is free; a told cost stays."""
+    assert pricer("openai-chat:any")(Usage(input_tokens=5, cost_usd=0.25)) == 0.25
     assert pricer("builtin:extractive")(Usage()) == 0
     assert pricer("openai:gpt-6-luna")(Usage(input_tokens=0, output_tokens=0)) == 0
-
-
-def test_the_provider_knows_best() -> None:
-    """A cost that it reports is taken as it is."""
-    assert pricer("openai-chat:any")(Usage(input_tokens=5, cost_usd=0.25)) == 0.25
 
 
 def test_the_price_of_a_search(tmp_path: Path) -> None:

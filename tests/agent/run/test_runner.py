@@ -17,9 +17,8 @@ from searchloop import Agent
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import Abilities, abilities_of
 from searchloop.agent.tools import tool
-from searchloop.agent.types import Message, TextDelta, ThinkingDelta, Usage
+from searchloop.agent.types import Message, TextDelta, Usage
 from tests.agent.scripted import (
-    Hold,
     Scripted,
     SearchApp,
     call,
@@ -27,7 +26,6 @@ from tests.agent.scripted import (
     found,
     open_house,
     page,
-    reached,
     says,
     settings,
 )
@@ -75,27 +73,6 @@ async def test_a_refused_question_leaves_no_trace(
         assert house.log.session(house.session) == before
         assert house.kinds() == []
         assert (await house.ask("And now?")).data["reason"] == "stop"
-
-
-@pytest.mark.parametrize("said", ["", "Half an answer"])
-async def test_a_stop_keeps_what_was_said(tmp_path: Path, said: str) -> None:
-    """Before the first word or in the middle: the upstream is left, the text stays, all goes on."""
-
-    hold = Hold()
-    script = [[ThinkingDelta("hm"), *([TextDelta(said)] if said else []), hold], says("Whole.")]
-    async with open_house(tmp_path, model := Scripted(script)) as house:
-        await house.runner.start(house.session, "one")
-        await reached(hold)
-        assert await house.runner.cancel(house.session)
-        assert hold.left.is_set()
-        finished = house.log.last_event(house.session)
-        assert (finished.data["reason"], finished.data["answer"]) == ("cancelled", said)
-        partial = [e.data for e in house.log.read(house.session) if e.type == "message"]
-        assert [(m["text"], m["partial"]) for m in partial] == ([(said, True)] if said else [])
-        assert not await house.runner.cancel(house.session)
-        assert (await house.ask("two")).data["answer"] == "Whole."
-        told = [m.content for m in model.requests[1].messages]
-        assert told == (["one", said, "two"] if said else ["one", "two"])
 
 
 async def test_a_deleted_session_ends_its_run(tmp_path: Path) -> None:

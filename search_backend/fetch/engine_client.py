@@ -9,12 +9,9 @@ host, and it uses no proxy settings, `.netrc` or cookies.
 from __future__ import annotations
 
 import os
-import re
 import ssl
 import weakref
-from base64 import b64encode
 from collections.abc import Callable, Sequence
-from urllib.parse import unquote_to_bytes, urlsplit
 
 import aiohttp
 
@@ -37,8 +34,6 @@ _HEADERS = {
     "Accept-Encoding": "gzip, deflate",  # whatever other packages are installed
 }
 _LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-_URL = re.compile(r"[!-~]+")
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[!-~](?:[\t -~]*[!-~])?)?")
 
 
 class EngineHttp:
@@ -59,21 +54,20 @@ class EngineHttp:
 
         `title` names the server in messages. Raises EngineError and nothing else.
         """
-        url, headers = _checked(request)
         try:
             async with self._session().request(
                 request.method,
-                url,
-                headers=headers,
+                request.url,
+                headers={**_HEADERS, **request.headers},
                 data=request.body or None,
-                ssl=self._trust() if url.startswith("https:") else True,
+                ssl=self._trust() if request.url.startswith("https:") else True,
                 allow_redirects=False,
                 timeout=_LIMITS,
             ) as response:
                 body = await _body(response, title)
         except SettingError as error:
             raise EngineError("config", error.message, error.remedy) from error
-        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is one
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is one
             raise explain(error, title) from error
         fields = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status, fields, body)
@@ -92,6 +86,11 @@ class EngineHttp:
 
 def explain(error: Exception, title: str) -> EngineError:
     """Returns the EngineError for a request to `title` that got no answer."""
+    could_be_sent = isinstance(error, aiohttp.ClientError | OSError)
+    if not could_be_sent or isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+        words = f"HTTP cannot carry the address or the key of {title}."
+        remedy = "Write the address as http://localhost:8080/, and the key without line ends."
+        return EngineError("config", words, remedy)
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         why = getattr(error.certificate_error, "verify_message", "")
         return EngineError(
@@ -115,32 +114,3 @@ async def _body(response: aiohttp.ClientResponse, title: str) -> bytes:
             what = f"{title}: its answer is larger than {MOST_BYTES:,} bytes."
             raise EngineError("network", what, "Try again, or use another engine.")
     return bytes(body)
-
-
-def _checked(request: HttpRequest) -> tuple[str, dict[str, str]]:
-    """The address and the headers to send. Raises EngineError(config) for what HTTP cannot carry.
-
-    A user and password in the address become a header, as in a browser.
-    """
-    try:
-        parts = urlsplit(request.url)
-        (parts.hostname or "").encode("idna")  # what a name look-up does with it
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        known = False
-    if not known:
-        raise EngineError(
-            "config",
-            "The engine's address is not a web address.",
-            "Write it with http:// or https://, a host and a path, e.g. http://localhost:8080/.",
-        )
-    user, at, host = parts.netloc.rpartition("@")
-    headers = {**_HEADERS, **request.headers}
-    if at:
-        headers["Authorization"] = "Basic " + b64encode(unquote_to_bytes(user)).decode()
-    fields = map(": ".join, headers.items())
-    if not _URL.fullmatch(request.url) or not all(map(_HEADER.fullmatch, fields)):
-        what = "An engine's address or key holds characters that HTTP cannot carry."
-        remedy = "Set it anew, without spaces and line ends and in ASCII letters."
-        raise EngineError("config", what, remedy)
-    return parts._replace(netloc=host).geturl(), headers

@@ -172,10 +172,9 @@ def _unpacked(body: bytes, encoding: str, most: int) -> tuple[bytes, str]:
             brotli_stream = brotli.Decompressor()
             found = brotli_stream.process(body, output_buffer_limit=most + 1)
             whole = brotli_stream.is_finished()
-        elif encoding == "deflate":  # with the header of zlib or without
-            found, whole, _ = _inflated(body, 15 if body[:1] == b"x" else -15, most + 1)
-        else:
-            found, whole = _unzipped(body, most + 1)
+        else:  # deflate comes with the header of zlib or without
+            is_bare = encoding == "deflate" and body[:1] != b"x"
+            found, whole = _inflated(body, -15 if is_bare else 47, most + 1)
     except (zlib.error, brotli.error):
         return b"", "encoding"
     if len(found) > most:
@@ -185,29 +184,19 @@ def _unpacked(body: bytes, encoding: str, most: int) -> tuple[bytes, str]:
     return found, "" if whole else "connection"
 
 
-def _unzipped(body: bytes, most: int) -> tuple[bytes, bool]:
-    """(the first `most` bytes of a gzip file, whether it has its end). Raises zlib.error."""
-    members: list[bytes] = []
-    left, whole = most, False
-    while body.startswith(_GZIP) and left > 0:
-        member, whole, body = _inflated(body, 31, left)
-        members.append(member)
-        left -= len(member)
-        if len(members) > _MOST_MEMBERS:
-            raise zlib.error("too many members")
-    if not members:
-        raise zlib.error("no gzip")
-    return b"".join(members), whole
-
-
-def _inflated(body: bytes, form: int, most: int) -> tuple[bytes, bool, bytes]:
-    """(the first `most` bytes of a stream, whether it has its end, what follows it)."""
-    stream, found, at = zlib.decompressobj(form), list[bytes](), 0
-    while at < len(body) and most > 0 and not stream.eof:
-        found.append(stream.decompress(body[at : at + _PIECE], most))
-        most -= len(found[-1])
-        at += _PIECE
-    return b"".join(found), stream.eof, stream.unused_data + body[at:]
+def _inflated(body: bytes, form: int, most: int) -> tuple[bytes, bool]:
+    """(the first `most` bytes of a stream, or of all members of a gzip file; whether it ends)."""
+    found, stream, members = bytearray(), zlib.decompressobj(form), 1
+    for at in range(0, len(body), _PIECE):
+        found += stream.decompress(body[at : at + _PIECE], most - len(found))
+        while len(found) < most and (rest := stream.unused_data).startswith(_GZIP):
+            stream, members = zlib.decompressobj(form), members + 1
+            found += stream.decompress(rest, most - len(found))
+            if members > _MOST_MEMBERS:
+                raise zlib.error("too many members")
+        if len(found) >= most:
+            break
+    return bytes(found), stream.eof
 
 
 def refresh_of(page: Fetched, read: RefreshIn = refresh_in) -> str | None:

@@ -44,9 +44,6 @@ _WORTH_ANOTHER = frozenset(
 USUAL = 900.0
 _BROKEN_OFF = frozenset({"deadline", "connection", "encoding", "partial"})
 
-# The caller waits for all readers together: after so many seconds no further one is asked.
-LATEST_START = 20.0
-
 _log = logging.getLogger(__name__)
 
 
@@ -68,10 +65,8 @@ class Reading:
         ask: Callable[[Service, str], Page] | None = None,
         order: Sequence[str] = (LOCAL,),
         usual: float = USUAL,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`usual`: seconds for which a page is fresh if it does not say."""
-        self._clock = clock
         self._fetch = fetch
         self._vet = vet
         self._services = services or {}
@@ -99,10 +94,7 @@ class Reading:
         order = (reader,) if reader else self._order
         attempts: list[ReaderAttempt] = []
         failed: Page | FetchFailed | None = None
-        until = self._clock() + LATEST_START
         for name in order:
-            if attempts and self._clock() > until:
-                break
             try:
                 page = self._local(url, rules) if name == LOCAL else self._served(name, url, rules)
             except FetchRefused:

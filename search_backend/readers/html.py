@@ -36,7 +36,6 @@ SHELL_WORDS = 20
 LEAST_TOLD = 8
 
 _FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
-_FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
 # In these such an element belongs to the text: a question to open, who said what is quoted.
 _WITH_PARTS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "blockquote"))
 _NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
@@ -157,7 +156,7 @@ def _is_beside(tag: str, names: tuple[str, ...], is_short: bool, is_around: bool
         return True
     if not is_short or (is_around and tag == "form") or not _NOTES.isdisjoint(names):
         return False
-    return tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(names)
+    return tag in _FURNITURE
 
 
 READER = Reader(

@@ -6,14 +6,13 @@ https://docs.firecrawl.dev/api-reference/endpoint/scrape
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
 from searchloop.search_backend.plugin.answers import base, checked, judge, misshapen
 from searchloop.search_backend.readers import Service
-from searchloop.search_backend.readers._served import failed, said, served
+from searchloop.search_backend.readers._served import served
 from searchloop.search_backend.types import Page, failed_page
 
 TITLE = "Firecrawl"
@@ -41,8 +40,6 @@ def request(url: str, keys: Keys) -> HttpRequest:
 
 def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
     """data.markdown with data.metadata; the page's own status stands in the metadata."""
-    if code := _page_failure(response):
-        return failed(url, "page_error", f"{TITLE} could not open the page: {code}.")
     value = checked(response, TITLE)
     data = value.get("data") if isinstance(value, Mapping) else None
     if not isinstance(data, Mapping):
@@ -60,20 +57,6 @@ def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
         title=metadata.get("title"),
         date=metadata.get("publishedTime"),
     )
-
-
-def _page_failure(response: HttpResponse) -> str:
-    """Returns the reason if the page and not the service failed, else ""."""
-    if response.status < 400:
-        return ""
-    try:
-        value = json.loads(response.body)
-    except (ValueError, RecursionError):
-        return ""
-    told: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    if response.status == 408 or str(told.get("code")).startswith("SCRAPE_"):
-        return said(told.get("error"))
-    return ""
 
 
 SERVICE = Service("firecrawl", TITLE, request, parse, settings=SETTINGS)

@@ -21,18 +21,15 @@ from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.plugin import HttpResponse
-from searchloop.search_backend.readers import Service, find_services
+from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     EngineError,
     FetchFailed,
     FetchRefused,
     NotReachable,
-    Page,
     PageView,
-    Problem,
     SearchBackendError,
-    failed_page,
 )
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
@@ -302,25 +299,6 @@ def test_a_chosen_order_is_kept(tmp_path: Path) -> None:
     assert (shape["content"], shape["reader"]) == ("Read here.", "local")
     assert [a["reader"] for a in shape["attempts"]] == ["jina", "local"]
     assert shape["attempts"][0]["error"]["code"] == "reader_network"
-
-
-def test_readers_together_end_in_time() -> None:
-    """After twenty seconds the next reader is not asked any more: somebody is waiting."""
-    now = [0.0]
-    asked: list[str] = []
-
-    def ask(service: Service, url: str) -> Page:
-        asked.append(service.name)
-        now[0] += 25
-        return failed_page(url, Problem("reader_network", "No.", "Later."))
-
-    order = ("jina", "firecrawl", "local")
-    fetch = FakeFetch()
-    reading = Reading(
-        fetch, lambda url, **_: url, find_services(), ask, order, clock=lambda: now[0]
-    )
-    page = reading.page(URL)
-    assert (page.status, asked, fetch.urls) == ("error", ["jina"], [])
 
 
 def test_a_reader_without_its_setting_is_told(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from searchloop.search_backend.search.merge import Checked, keep, ranked
 from searchloop.search_backend.search.schedule import Outcome, Schedule
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
+from tests.fakes import FakeServer
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
 from tests.tables import each_row
 
@@ -225,17 +226,20 @@ def test_addresses_that_are_not_public() -> None:
 
 
 @each_row(
-    ("host", "key"),
+    ("address", "key"),
     [
-        *((host, "k-1") for host in ("a..b", "a" * 70 + ".example", ".x")),
-        *(("a.example", key) for key in ("k\r\nX-Evil: 1", "k\u00e9y", " k-1", "k\x00")),
+        *((f"http://{host}/", "k-1") for host in ("a..b", "a" * 70 + ".example", ".x", "", "[::1")),
+        *((address, "k-1") for address in ("localhost:8080", "ftp://x.example/", "/x")),
+        *(("", key) for key in ("k\r\nX-Evil: 1", "k\x00")),
     ],
 )
-def test_what_cannot_be_sent_is_a_setting_to_correct(host: str, key: str) -> None:
+def test_what_cannot_be_sent_is_a_setting_to_correct(address: str, key: str) -> None:
     """An address that no look-up takes, a key that no header can carry: neither is sent, in no
     form, and to try again is of no use."""
-    request = HttpRequest("GET", f"http://{host}/search", {"X-Key": key})
-    with pytest.raises(EngineError) as raised:
-        run(EngineHttp().send(request, "Tea"), timeout=60)
+    with FakeServer([]) as server:
+        address = address or f"http://127.0.0.1:{server.port}/"
+        with pytest.raises(EngineError) as raised:
+            run(EngineHttp().send(HttpRequest("GET", address, {"X-Key": key}), "Tea"), timeout=60)
+        assert server.requests == []
     assert raised.value.kind == "config"
     assert key not in raised.value.message

@@ -29,7 +29,6 @@ from searchloop.analysis.told import ended
 from searchloop.auditing.results import AuditedPage
 from searchloop.auditing.run import Auditor
 from searchloop.auditing.writers import as_text, look_first
-from searchloop.compose import Services
 from searchloop.compose.check import Source, check_text, read_page, said
 from searchloop.protocols.programs import Counted, Program
 from searchloop.protocols.runs import PROGRAMS, ClientRuns, Wish, search_off, switch
@@ -131,11 +130,6 @@ class ClientTools:
     program: Program | None = None
     counted: Backend = field(default_factory=NoBackend)  # of one call
 
-    @property
-    def services(self) -> Services:
-        """What they stand on."""
-        return self.runs.services
-
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Result:
         """Runs one tool. What goes wrong is a result with the error's words, never an exception.
 
@@ -148,7 +142,7 @@ class ClientTools:
         if problem := problems_with(given, schema):
             return _failed("bad_arguments", problem, takes(schema))
         purse, used = await self.runs.purse(self.program), Counter[str]()
-        tools = replace(self, counted=Counted(self.services.backend, purse, used))
+        tools = replace(self, counted=Counted(self.runs.services.backend, purse, used))
         try:
             return await _RUN[name](tools, given, progress)
         except AgentError as error:
@@ -158,14 +152,10 @@ class ClientTools:
                 await self.runs.called(name, self.program, used)
 
     @property
-    def _offline(self) -> bool:
-        return self._position == "offline"
-
-    @property
     def _position(self) -> Search:
-        return switch(self.services.settings, self.program)
+        return switch(self.runs.services.settings, self.program)
 
-    def backend(self, *leaving: str) -> Backend:
+    def backend(self, *leaving: str) -> ChatBackend:
         """Returns the search backend, as far as the switch allows, for these texts.
 
         Raises ConfigError where the switch is off, or where a text holds a key of this machine.
@@ -173,7 +163,7 @@ class ClientTools:
         position = self._position
         if position == "off":
             raise search_off(position)
-        env = self.services.settings.env
+        env = self.runs.services.settings.env
         if name := Secrets(secrets_of(env)).found_in(forms(" ".join(leaving))):
             what = f"It would send the user's {name} out."
             raise ConfigError("own_key", what, "Leave it out.")
@@ -195,7 +185,7 @@ class ClientTools:
         notes = [each["message"] for each in search_notes(answer)]
         status, failed = answer["status"], trail(answer)
         path = f"local:{answer['engine']}" if answer["engine"] else "local"
-        path = "offline" if self._offline else path
+        path = "offline" if backend.offline else path
         data = {"query": query, "status": status, "search_path": path, "results": rows}
         data |= {"failed": failed, "notes": notes}
         lines = [
@@ -259,7 +249,7 @@ class ClientTools:
             def told(page: AuditedPage, done: int, of: int) -> None:
                 telling.create_task(progress(done, f"{done} of {of}: {page.url}"))
 
-            auditor = Auditor(report, backend, self._offline, told)
+            auditor = Auditor(report, backend, backend.offline, told)
             await auditor.run()
         audit = auditor.result()
         wanted = {each.span for each in look_first(audit)}

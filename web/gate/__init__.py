@@ -125,7 +125,8 @@ _FILES = re.compile(
 _SLOWER = 12
 # A file that goes to disk as it arrives, and what it may be; the handler bounds its time.
 IMPORT_PATH, MAX_IMPORT = "/api/sessions/import", 2 << 30
-_FILE_KINDS = (b"application/octet-stream", b"application/zip", b"application/json")
+_JSON = b"application/json"
+_FILE_KINDS = (b"application/octet-stream", b"application/zip", _JSON)
 # A browser that adds a search engine reads its description without a cookie.
 OPEN_PATHS = frozenset({"/api/health", "/opensearch.xml"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -156,19 +157,8 @@ PERSON = "searchloop.person"  # the key of a request's scope under which its Per
 _NOT_JSON = Refusal(
     415, "not_json", "The body must be JSON.", "Send the header `Content-Type: application/json`."
 )
-_LESS = "Send less text; put a long text in a file and add it with `searchloop library add`."
-_TOO_LARGE = Refusal(413, "too_large", "The request is larger than 1 MiB.", _LESS)
-_FORM_TOO_LARGE = Refusal(
-    413, "too_large", "The form is larger than 4 KiB.", "Send the token alone."
-)
-_FILES_TOO_LARGE = Refusal(
-    413, "attachment_too_large", "The request is larger than 30 MiB.", "Send fewer files, or less."
-)
 _NOT_FILE = Refusal(
     415, "not_an_export", "A file of chats is JSON or ZIP.", "Send `Content-Type: application/zip`."
-)
-_IMPORT_TOO_LARGE = Refusal(
-    413, "too_large", "The file is larger than 2 GB.", "`searchloop sessions import FILE` takes it."
 )
 _SLOW_WORDS = f"The request's body did not arrive within {BODY_SECONDS:g} s."
 _TOO_SLOW = Refusal(408, "too_slow", _SLOW_WORDS, "Send it again.", ((b"connection", b"close"),))
@@ -208,7 +198,7 @@ class Gate:
         elif refusal is not None and refusal.status == 413:
             await self._skip(head, receive)
         if refusal is None and scope["method"] in _BODIES and not _is_file(scope):
-            body = await self._read(head, receive, *self._bound(scope))
+            body = await self._read(head, receive, self._body(scope)[0])
             if body is None:
                 return
             if isinstance(body, Refusal):
@@ -249,17 +239,16 @@ class Gate:
             return _INTERNAL
         if isinstance(judged, Refusal) or scope["method"] not in _BODIES:
             return judged
-        if _is_file(scope):
-            return _file_refusal(head) or judged
-        form = _FORM if scope["path"] in self._forms else b""
-        return _body_refusal(head, form, *self._bound(scope)) or judged
+        return _body_refusal(head, *self._body(scope)) or judged
 
-    def _bound(self, scope: Scope) -> tuple[int, Refusal]:
-        """Returns how large the body may be, and the refusal of a larger one."""
+    def _body(self, scope: Scope) -> tuple[int, Sequence[bytes]]:
+        """Returns how large the body may be, and of which kinds."""
+        if _is_file(scope):
+            return MAX_IMPORT, _FILE_KINDS
         if self._is_form(scope):
-            return SIGN_IN_BODY, _FORM_TOO_LARGE
-        files = _FILES.fullmatch(scope["path"])
-        return (MAX_FILES, _FILES_TOO_LARGE) if files else (MAX_BODY, _TOO_LARGE)
+            return SIGN_IN_BODY, (_JSON, _FORM)
+        most = MAX_FILES if _FILES.fullmatch(scope["path"]) else MAX_BODY
+        return most, (_JSON, _FORM) if scope["path"] in self._forms else (_JSON,)
 
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
         """Returns the reason to refuse this request, whoever asks, or None."""
@@ -318,7 +307,7 @@ class Gate:
         return Refusal(303, "welcome", "", "", (*_HOME, (b"set-cookie", cookie)))
 
     async def _read(
-        self, head: dict[bytes, bytes], receive: Receive, most: int, too_large: Refusal
+        self, head: dict[bytes, bytes], receive: Receive, most: int
     ) -> bytes | Refusal | None:
         """Returns the whole body, so that no thread waits for it; None when the client left."""
         seconds = self._body_seconds * (_SLOWER if most == MAX_FILES else 1)
@@ -329,7 +318,7 @@ class Gate:
                 body = await read_body(receive, most)
         except TimeoutError:
             return _TOO_SLOW
-        return too_large if body is not None and len(body) > most else body
+        return _too_large(most) if body is not None and len(body) > most else body
 
 
 def _wrong(seconds: int) -> Refusal:
@@ -356,26 +345,26 @@ def _is_file(scope: Scope) -> bool:
     return bool(scope["path"] == IMPORT_PATH and scope["method"] == "POST")
 
 
-def _file_refusal(head: dict[bytes, bytes]) -> Refusal | None:
-    """Returns why a file may not come in; its kinds are none that a form of another site sends."""
-    length = head.get(b"content-length", b"0")
-    if head.get(b"content-type", b"").partition(b";")[0].strip().lower() not in _FILE_KINDS:
-        return _NOT_FILE
-    return _IMPORT_TOO_LARGE if not length.isdigit() or int(length) > MAX_IMPORT else None
-
-
-def _body_refusal(
-    head: dict[bytes, bytes], form: bytes, most: int, too_large: Refusal
-) -> Refusal | None:
+def _body_refusal(head: dict[bytes, bytes], most: int, kinds: Sequence[bytes]) -> Refusal | None:
     length = head.get(b"content-length", b"0")
     empty = length == b"0" and b"transfer-encoding" not in head
     kind = head.get(b"content-type")
     if kind is None and empty:
         return None
-    named = (kind or b"").partition(b";")[0].strip().lower()
-    if named != b"application/json" and not (form and named == form):
-        return _NOT_JSON
-    return too_large if length.isdigit() and int(length) > most else None
+    if (kind or b"").partition(b";")[0].strip().lower() not in kinds:
+        return _NOT_FILE if kinds is _FILE_KINDS else _NOT_JSON
+    return _too_large(most) if length.isdigit() and int(length) > most else None
+
+
+def _too_large(most: int) -> Refusal:
+    size = f"{most >> 20} MiB" if most < MAX_IMPORT else f"{most >> 30} GB"
+    remedy = (
+        "Send less; `searchloop library add` and `searchloop sessions import` take large files."
+    )
+    what = (
+        f"The request is larger than {size}." if most > SIGN_IN_BODY else "The form is too large."
+    )
+    return Refusal(413, "too_large", what, remedy)
 
 
 def _with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:

@@ -132,7 +132,7 @@ async def test_what_cannot_be_sent_is_refused_and_the_chat_goes_on(tmp_path: Pat
         large = attachment("a.png", png() + bytes(6_000_000))
         assert await refused(asking(large)) == (413, "attachment_too_large")
         huge = b'{"attachments": "' + b"x" * MAX_FILES
-        assert await refused(huge) == (413, "attachment_too_large")
+        assert await refused(huge) == (413, "too_large")
         assert await refused({"text": "x" * (MAX_BODY + 1)}) == (413, "question_too_long")
         session = path.rpartition("/")[2]
         assert house.log.read(session) == []

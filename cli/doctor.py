@@ -277,7 +277,7 @@ def mcp_findings(settings: Settings) -> Iterator[Finding]:
     found = McpServers(settings).catalogue.find(None)
     for problem in found.problems:
         what = f"MCP server {problem.server}" if problem.server else "MCP servers"
-        place = f"{problem.file}:{problem.line}"
+        place = problem.file
         yield Finding("hint", what, f"{place}: {problem.error}")
     names = [server.name for server in found.servers if not server.disabled]
     for told in asyncio.run(_tried(settings, names)):

@@ -112,7 +112,7 @@ async def _list(args: argparse.Namespace, settings: Settings) -> int:
     if not lines and not found["problems"]:
         lines.append(f"No servers. They are read from {found['file']}.")
     for problem in found["problems"]:
-        place = f"{problem['file']}:{problem['line']}:{problem['column']}"
+        place = problem["file"]
         warn(f"{place}: {problem['message']} {problem['remedy']}")
     tell(args, found, *lines)
     return FAILED if found["problems"] else OK

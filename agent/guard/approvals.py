@@ -16,7 +16,6 @@ import tomllib
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -282,8 +281,7 @@ def _late(events: Sequence[Event], call_id: str) -> Conflict:
     for event in reversed(events):
         if event.type == "approval_decided" and event.data["call_id"] == call_id:
             by, what = event.data["by"], event.data["decision"]
-            when = datetime.fromtimestamp(event.at).strftime("%Y-%m-%d %H:%M:%S")
-            said = f"Call {call_id[:80]!r} was decided already: {what}, by {by}, {when}."
+            said = f"Call {call_id[:80]!r} was decided already: {what}, by {by}."
             return Conflict("already_decided", said, "The first decision counts.")
     what = f"No call {call_id[:80]!r} waits for a decision."
     return Conflict("nothing_to_approve", what, "It is over, or the answer was stopped.")

@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 MOST = 1_000_000  # characters of one result
-_PARTS, _DEPTH = 1000, 100
+_DEPTH = 100
 
 
 def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -> ToolResult:
     """Makes the result of a call."""
     texts, pictures = list[str](), list[Attachment]()
-    for part in answer.content[:_PARTS]:
+    for part in answer.content:
         texts.append(_text(part, pictures))
-    if len(answer.content) > _PARTS:
-        texts.append(f"[{len(answer.content) - _PARTS} more parts were left out]")
     texts += _structured(answer, texts)
     content = clean("\n\n".join(text for text in texts if text), MOST)
     return ToolResult(

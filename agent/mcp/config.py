@@ -1,6 +1,6 @@
 """Reads, trusts and changes the files of MCP servers (`mcpServers` JSON, as other programs write).
 
-A mistake in one server is a ServerProblem with file and place and leaves the others alone;
+A mistake in one server is a ServerProblem and leaves the others alone;
 docs/guides/mcp.md describes the fields. A project's `.mcp.json` comes with a repository and names
 programs to run: it is used only if the user has trusted this content at this path. Only the user's
 own act changes the user's file, and its other content stays as it is.
@@ -40,17 +40,13 @@ def parse(
     try:
         raw = raw_servers(text, file)
     except ConfigError as error:
-        cause = error.__cause__
-        at = (cause.lineno, cause.colno) if isinstance(cause, json.JSONDecodeError) else (1, 1)
-        return [], [ServerProblem(error, file, None, *at)]
+        return [], [ServerProblem(error, file)]
     servers, problems = [], []
     for name, given in raw.items():
         try:
             servers.append(read_server(name, given, file, variables, workspace))
         except ConfigError as error:
-            start = max(0, text.find(json.dumps(name, ensure_ascii=False)))
-            at = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-            problems.append(ServerProblem(error, file, name, *at))
+            problems.append(ServerProblem(error, file, name))
     return servers, problems
 
 
@@ -120,8 +116,7 @@ def no_server(what: str, name: str, known: Collection[str]) -> ConfigError:
 def file_notices(found: ServerList) -> list[dict[str, str]]:
     """Returns notices about the files: their problems, and servers that are not trusted."""
     told = [
-        {**p.error.as_dict(), "message": f"{p.error.message} ({p.file}, line {p.line})"}
-        for p in found.problems
+        {**p.error.as_dict(), "message": f"{p.error.message} ({p.file})"} for p in found.problems
     ]
     if found.untrusted:
         words = f"The MCP servers of {found.untrusted.file} are not used."

@@ -105,21 +105,13 @@ class Connection:
         self._watch: OriginGuard | None = None
         self._failures = 0
         self._again = 0.0
-        self._wanted = self._begun = time.monotonic()
+        self._wanted = time.monotonic()
         self._closed = False
 
     @property
     def idle(self) -> float:
         """Seconds since it was last needed."""
         return time.monotonic() - self._wanted
-
-    @property
-    def starting(self) -> dict[str, Any] | None:
-        """Seconds since it began to connect, and how many it has; None once that is over."""
-        if self.state != "connecting":
-            return None
-        seconds = round(time.monotonic() - self._begun, 1)
-        return {"seconds": seconds, "limit": self.server.startup_seconds}
 
     @property
     def retry_in(self) -> float | None:
@@ -200,11 +192,6 @@ class Connection:
         most = max(0, len(wanted) - 1)
         filled = zip(wanted, [*words[:most], " ".join(words[most:])], strict=False)
         given = {each: text for each, text in filled if text}
-        needed = [each.name for each in found.arguments or () if each.required]
-        if lacking := [each for each in needed if each not in given]:
-            what = f"The prompt {line(name, 80)} needs {line(', '.join(lacking), 200)}."
-            shown = line(" ".join(wanted), 200)
-            raise ConfigError("no_value", what, f"Write /{self.server.name}:{name} {shown}")
         made = await self._answered(lambda client: client.get_prompt(name, given))
         texts = (getattr(message.content, "text", "") for message in made.messages)
         return clean("\n\n".join(filter(None, texts)), _PROMPT)
@@ -249,7 +236,6 @@ class Connection:
         if self.state == "failed" and time.monotonic() < self._again:
             return
         self.state, self.error, self.said = "connecting", None, Said()
-        self._begun = time.monotonic()
         self._settled.clear()
         self._over.clear()
         self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from searchloop.agent.errors import Conflict
 from searchloop.agent.mcp.server import (
     Server,
-    SessionSets,
     change_object,
     clean,
     has_hidden,
     line,
     read_object,
+    session_sets,
 )
 from searchloop.agent.text import tokens
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
@@ -269,14 +269,14 @@ class Offers:
     """Remembers the tools that each session has found."""
 
     def __init__(self) -> None:
-        self._found = SessionSets()
+        self._found = session_sets()
 
     def settle(self, session: str, tools: Sequence[Tool], budget: int) -> list[Tool]:
         """Returns the tools of a turn, with `find_tool` if the others take more than the budget."""
         offered = (tool.spec for tool in tools if tool.listed and not tool.suspended)
         if sum(map(tokens_of, offered)) <= budget:
             return list(tools)
-        found = self._found.of(session)
+        found = self._found(session)
         known = [replace(tool, listed=tool.spec.name in found) for tool in tools]
         by_name = {tool.spec.name: tool for tool in tools if not tool.suspended}
         return [*known, self._find_tool(session, by_name)]
@@ -285,7 +285,7 @@ class Offers:
         async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
             query = str(arguments["query"])
             best = matching(query, tools)
-            self._found.of(session).update(best)
+            self._found(session).update(best)
             context.reveal(best)
             specs = [tools[name].spec for name in best]
             told = [

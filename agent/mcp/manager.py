@@ -23,9 +23,9 @@ from searchloop.agent.mcp.server import (
     GIVEN,
     McpServer,
     Server,
-    SessionSets,
     clean,
     line,
+    session_sets,
     tool_name,
 )
 from searchloop.agent.observe.logs import Redactor
@@ -34,7 +34,7 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.tools import ALLOWED, ServerState, Tool
 
 _SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
-_SHOWN = ("retry_in", "starting", "protocol", "title", "version")
+_SHOWN = ("retry_in", "protocol", "title", "version")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -139,7 +139,7 @@ class McpServers:
         self._idle = idle
         self._pins = Pins(settings.home if given is None else None)
         self._offers = Offers()
-        self._told = SessionSets()
+        self._told = session_sets()
         self._connections: dict[Key, Connection] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -179,7 +179,7 @@ class McpServers:
         for server in wanted:
             if connection := self._connections.get(_key(server)):
                 told += server_notices(connection)
-        known = self._told.of(session.id)
+        known = self._told(session.id)
         new = [notice for notice in told if notice["message"] not in known]
         known.update(notice["message"] for notice in new)
         return new
@@ -204,8 +204,8 @@ class McpServers:
             "file": str(self.catalogue.user_file),
             "servers": [self._report(server, found) for server in found.servers],
             "problems": [
-                {**error.as_dict(), "file": file, "server": server, "line": row, "column": column}
-                for error, file, server, row, column in found.problems
+                {**error.as_dict(), "file": file, "server": server}
+                for error, file, server in found.problems
             ],
             "untrusted": waits and {**waits._asdict(), "commands": commands},
         }

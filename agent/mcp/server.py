@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, get_args
 
@@ -58,13 +59,11 @@ class McpServer(TypedDict, total=False):
 
 
 class ServerProblem(NamedTuple):
-    """An error in a file, or in one server of it; `line` and `column` count from 1."""
+    """An error in a file, or in one server of it."""
 
     error: AgentError
     file: str
     server: str | None = None
-    line: int = 1
-    column: int = 1
 
 
 class Switch(NamedTuple):
@@ -220,18 +219,9 @@ class Pace:
             await asyncio.sleep(self._due - now)
 
 
-_SESSIONS = 500
-
-
-class SessionSets(dict[str, set[str]]):
-    """A set of texts for each of the last sessions."""
-
-    def of(self, session: str) -> set[str]:
-        """Returns the session's set; forgets the session that was not asked for the longest."""
-        found = self[session] = self.pop(session, set())
-        while len(self) > _SESSIONS:
-            del self[next(iter(self))]
-        return found
+def session_sets() -> Callable[[str], set[str]]:
+    """Returns a function that has a set of texts for each of the last sessions."""
+    return lru_cache(500)(lambda session: set[str]())
 
 
 _LOCK = threading.Lock()
@@ -355,12 +345,8 @@ def _unusable(name: str, why: str) -> ConfigError:
 def _kind(name: str, given: Mapping[str, Any]) -> str:
     """Returns how a server is reached: stdio or http."""
     said = (given.get("type") or given.get("transport") or "").lower()
-    if said == "sse":
-        what = "speaks the old HTTP+SSE transport, which is no longer part of MCP"
-        remedy = 'Use the address of its Streamable HTTP endpoint with "type": "http".'
-        raise _wrong(name, what, remedy)
     if said and said not in _STDIO + _HTTP:
-        raise _unusable(name, f"type is {said[:40]!r}, not stdio or http")
+        raise _unusable(name, f"type is {said[:40]!r}, not stdio or http (Streamable HTTP)")
     if "command" in given and "url" in given:
         raise _wrong(name, "has both a command and a url", "Remove one of them.")
     http = said in _HTTP or (not said and "url" in given)

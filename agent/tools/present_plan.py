@@ -15,10 +15,10 @@ from searchloop.analysis.addresses import url_key
 _MOST = 50  # steps
 _LISTED = 40  # files or sources of a step
 _LONG = 4000  # characters of a step
-_TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+_TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}, "maxItems": _LISTED}
 _STEP = object_schema(
     {
-        "text": text_schema("What is done in this step"),
+        "text": {**text_schema("What is done in this step"), "maxLength": _LONG},
         "files": {**_TEXTS, "description": "Files or systems that it touches"},
         "sources": {**_TEXTS, "description": "Numbers or addresses of the sources behind it"},
     },
@@ -33,7 +33,7 @@ _SPEC = ToolSpec(
     parameters=object_schema(
         {
             "title": text_schema("What the plan achieves, a few words"),
-            "steps": {"type": "array", "items": _STEP},
+            "steps": {"type": "array", "items": _STEP, "maxItems": _MOST},
         },
         "title",
         "steps",
@@ -48,16 +48,15 @@ def present_plan() -> Tool:
 
 
 async def _run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    given = arguments["steps"]
-    if not 0 < len(given) <= _MOST:
-        raise _bad(f"it has {len(given)} steps, not 1 to {_MOST}")
+    if not (given := arguments["steps"]):
+        raise _bad("it has no steps")
     known = {url_key(source.url): source for source in context.sources.touched()}
     steps, unknown, behind = list[dict[str, Any]](), list[str](), dict[str, Source]()
     for number, step in enumerate(given, 1):
         text = " ".join(step["text"].split())
         files, named = step.get("files", []), step.get("sources", [])
-        if not text or len(text) > _LONG or max(len(files), len(named)) > _LISTED:
-            raise _bad(f"step {number} is empty or too long")
+        if not text:
+            raise _bad(f"step {number} is empty")
         found = [(name, _source(name, context, known)) for name in named]
         unknown += [str(name) for name, source in found if source is None]
         sources = [source for _, source in found if source]

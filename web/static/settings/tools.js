@@ -156,11 +156,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
     );
   }
 
-  function stateOf({ state, starting }) {
-    if (state === "connecting" && starting) {
-      const { seconds, limit } = starting;
-      return tag("busy", t("tools.starting", { seconds: number(Math.round(seconds)), limit: number(limit) }));
-    }
+  function stateOf({ state }) {
     const kinds = { ready: "ok", failed: "bad", connecting: "busy" };
     return tag(kinds[state] ?? "none", t(`tools.state.${state}`));
   }

@@ -173,9 +173,8 @@ def _activity(event: Event, words: Words) -> str | None:
         line = one_line(why, 300) if why else ""
         line = words.say("check.reads", model=one_line(data["model"]), n=n) if n else line
     elif event.type == "search_started":
-        query, years = one_line(data["query"]), words["list.names"].join(data.get("years", ()))
+        query = one_line(data["query"])
         line = words.say("step.searching" if query else "step.searching.unknown", query=query)
-        line += f" · {words.say('step.years', years=years)}" if years else ""
     elif event.type == "search_finished":
         line = " · ".join(one_line(part, 200) for part in trail_of(data, words))
     elif event.type == "page_opened" or (event.type == "check" and data.get("url")):

@@ -35,7 +35,6 @@ from searchloop.agent.tools import ALLOWED, ServerState, Tool
 
 _SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
 _SHOWN = ("retry_in", "protocol", "title", "version")
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 def server_notices(connection: Connection) -> list[dict[str, str]]:
@@ -79,14 +78,13 @@ def server_report(connection: Connection, part: str) -> dict[str, Any]:
 
 
 def _tool(connection: Connection, definition: Definition, part: str) -> dict[str, Any]:
-    """Describes a tool: its switch, the server's hints, and the change that suspended it."""
+    """Describes a tool: its switch, and the change that suspended it."""
     server, switch = connection.server, connection.server.switch(definition.name)
     name, unusable, tokens = tool_name(part, definition.name), None, 0
     try:
         tokens = tokens_of(spec_of(definition, name, server.name, switch.effect or "exec"))
     except Unusable as problem:
         unusable = str(problem)
-    hints = {h: bool(definition.hints[h]) for h in _HINTS if h in definition.hints}
     diff = connection.suspended.get(definition.name)
     return {
         "name": line(definition.name, 128),
@@ -95,7 +93,6 @@ def _tool(connection: Connection, definition: Definition, part: str) -> dict[str
         "description": clean(definition.description, 1000),
         "enabled": switch.enabled,
         "effect": switch.effect,
-        "hints": hints,
         "tokens": tokens,
         "unusable": unusable,
         "definition": definition.hash,

@@ -31,11 +31,9 @@ from searchloop.agent.guard.guard import (
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import (
-    asked,
     citation_data,
     day_of,
     first_day,
-    is_summary,
     messages_from,
     source_data,
 )
@@ -199,10 +197,7 @@ class Run:
         )
         web: tuple[Tool, ...] = ()
         if path.local:
-            said = "\n".join(
-                asked(m) for m in self.messages if m.role == "user" and not is_summary(m)
-            )
-            search = web_search(backend, fence, question.turn.search_options, said)
+            search = web_search(backend, fence, question.turn.search_options)
             web = (search, open_page(backend, fence, question.turn.search_options))
         approve, decide = question.turn.approve, self.caller.approve
         guard = self.means.guards.guard(

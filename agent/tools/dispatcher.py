@@ -369,7 +369,6 @@ def _error(call: ToolCall, text: str, details: Mapping[str, Any] | None = None) 
 
 
 MOST = 3
-_AGAIN = "This call was made before in this turn. Use its result, or call with other arguments."
 _ENOUGH = (
     f"Not run: this call was made {MOST} times in this turn and its result stands above. "
     "Answer now with what you have; no more calls can be made."
@@ -396,9 +395,7 @@ class RepeatedCalls:
         if times >= MOST:
             self.exhausted = f"the same call {MOST} times"
             return ToolResult(call.id, call.name, _ENOUGH, is_error=True)
-        result = await run()
-        again = times > 1 and not result.is_error
-        return replace(result, content=f"{result.content}\n\n{_AGAIN}") if again else result
+        return await run()
 
 
 def canonical(call: ToolCall) -> str:

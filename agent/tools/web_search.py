@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
@@ -44,14 +43,9 @@ def web_search(
     backend: Backend,
     fence: Fence,
     options: NativeSearch = ANYWHERE,
-    said: str = "",
     today: Callable[[], date] = date.today,
 ) -> Tool:
-    """Returns the tool, on this backend and limited by `options`. It numbers what it finds.
-
-    `said` is what the user wrote in this session: a past year in a query but not in `said` is the
-    model's own idea; the events and the result name it.
-    """
+    """Returns the tool, on this backend and limited by `options`. It numbers what it finds."""
     limits = domain_limits(options)
     if options.country:
         limits["country"] = options.country
@@ -60,9 +54,8 @@ def web_search(
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         query = " ".join(str(arguments["query"]).split())
-        now = today()
-        years = strange_years(query, said, now.year)
-        about = {"query": query, **({"years": years} if years else {})}
+        when = f"Searched on {today().isoformat()}."
+        about = {"query": query}
         await context.emit.event("search_started", {**about, "by": "local"})
         payload: dict[str, Any] = {"query": query, "max_results": _RESULTS, **limits}
         if arguments.get("time_range"):
@@ -77,7 +70,7 @@ def web_search(
         await context.emit.event("search_finished", {**about, **_outcome(answer)})
         if answer["status"] != "ok":
             return _unfound(query, answer, context)
-        return _found(query, answer, context, fence, _dated(now, years))
+        return _found(query, answer, context, fence, when)
 
     async def stays(arguments: Mapping[str, Any]) -> bool:
         return await stays_here(backend)
@@ -142,16 +135,6 @@ def trail(answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _dated(now: date, years: list[str]) -> str:
-    """Says when this was searched, and that the model chose a year that the user did not name."""
-    if not years:
-        return f"Searched on {now.isoformat()}."
-    return (
-        f"Searched on {now.isoformat()}. The user did not ask for {' or '.join(years)}: for what "
-        "is true now, search again without it."
-    )
-
-
 def _found(
     query: str, answer: Mapping[str, Any], context: ToolContext, fence: Fence, when: str
 ) -> ToolResult:
@@ -201,12 +184,3 @@ def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> Too
         details={"kind": "search", "query": query, "status": status, "trail": trail(answer)},
         usage=SEARCHED,
     )
-
-
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-
-
-def strange_years(query: str, said: str, this_year: int) -> list[str]:
-    """Returns the past years in a query that are not in what the user `said`."""
-    own, found = set(_YEAR.findall(said)), dict.fromkeys(_YEAR.findall(query))
-    return [year for year in found if int(year) < this_year and year not in own]

@@ -370,11 +370,7 @@ class ClientRuns:
         backend = ChatBackend(terms.backend, PROGRAMS, {}, offline=path.name == "offline")
         web: tuple[Tool, ...] = ()
         if path.local:
-            said = "\n".join(m.content for m in ready.messages if m.role == "user")
-            web = (
-                web_search(backend, fence, wish.sites, said),
-                open_page(backend, fence, wish.sites),
-            )
+            web = (web_search(backend, fence, wish.sites), open_page(backend, fence, wish.sites))
         secrets = Secrets(secrets_of(settings.env))
         egress = Egress(lambda: secrets, table, Exposure(ready.messages), "allow")
         ours = Toolset(web, "ask", table, guard=Unattended(egress), fence=fence)

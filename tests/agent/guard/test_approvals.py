@@ -204,7 +204,7 @@ def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
     assert kept.data["by"] == first
     assert len(told) == 8
     told.remove(first)
-    assert all(f"once, by {first}, " in words for words in told)
+    assert all(f"once, by {first}." in words for words in told)
     assert all(words.startswith("already_decided: ") for words in told)
     for host in hosts:
         host.close()

@@ -9,7 +9,6 @@ import sqlite3
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 from searchloop import Agent, AnswerError, Settings
 from searchloop.agent.log.events import source_data
@@ -92,24 +91,16 @@ def test_the_note_is_no_part_of_a_search(tmp_path: Path) -> None:
     assert queries == ["pier"]
 
 
-def searched(query: str, said: str) -> tuple[str, list[dict[str, Any]]]:
-    """The result that the model gets of a search on 2026-11-21, and the events of the search."""
-    rows = {**found("https://a.example/")}
-    rows["results"] = [{**rows["results"][0], "published": "2026-11-19"}]
-    backend, memory = LocalBackend(SearchApp({"/api/web-search": rows})), Memory()
-    tool = web_search(backend, Fence(), said=said, today=lambda: date(2026, 11, 21))
-    toolset = Toolset((tool,), "ask", SourceTable())
-    call = ToolCall("call-1", "web_search", {"query": query})
-    (result,) = asyncio.run(toolset.call_all((call,), memory))
-    return result.content, memory.of("search_started", "search_finished")
-
-
 def test_results_carry_their_dates() -> None:
     """The model reads when it was searched and when each page was published."""
-    content, events = searched("tram news", "What is new?")
-    assert "Searched on 2026-11-21. Cite" in content
-    assert "(2026-11-19)" in content
-    assert not any("years" in data for data in events)
+    rows = {**found("https://a.example/")}
+    rows["results"] = [{**rows["results"][0], "published": "2026-11-19"}]
+    backend = LocalBackend(SearchApp({"/api/web-search": rows}))
+    tool = web_search(backend, Fence(), today=lambda: date(2026, 11, 21))
+    call = ToolCall("call-1", "web_search", {"query": "tram news"})
+    (result,) = asyncio.run(Toolset((tool,), "ask").call_all((call,), Memory()))
+    assert "Searched on 2026-11-21. Cite" in result.content
+    assert "(2026-11-19)" in result.content
 
 
 def test_a_source_keeps_its_day() -> None:
@@ -123,14 +114,6 @@ def test_a_source_keeps_its_day() -> None:
     again.restore(Source("https://a.example/"))
     again.restore(source)
     assert again.numbered(1) == source
-
-
-def test_a_year_of_the_model_s_own_is_flagged() -> None:
-    """The activity names it, and the model is told to search for what is true now."""
-    content, events = searched("tram news 2024", "What is new?")
-    assert [data["years"] for data in events] == [["2024"], ["2024"]]
-    assert "The user did not ask for 2024" in content
-    assert not any("years" in data for data in searched("tram 2024", "And in 2024?")[1])
 
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)

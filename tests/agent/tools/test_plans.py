@@ -75,11 +75,9 @@ def test_a_plan_is_an_event() -> None:
     assert "7, https://nobody.example/" in result.content
 
 
-@pytest.mark.parametrize(
-    "steps", [[], [{"text": " "}], [{"text": "x"}] * 51, [{"text": "x" * 5000}]]
-)
+@pytest.mark.parametrize("steps", [[], [{"text": " "}]])
 def test_a_plan_that_is_none(steps: Any) -> None:
-    """No step, an empty one, too many, too long: the model is told, and no event is stored."""
+    """No step, or an empty one: the model is told, and no event is stored."""
     with pytest.raises(AgentError) as caught:
         presented(steps=steps)
     assert caught.value.code == "bad_plan"

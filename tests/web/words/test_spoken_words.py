@@ -126,7 +126,7 @@ def test_what_a_run_does_is_told_in_one_language(language: str) -> None:
     used = {"engine": "library", "status": "ok", "error": None}
     note = {"code": "stored_copy", "message": "This is a stored copy of 2026-01-02."}
     steps: list[tuple[str, dict[str, Any]]] = [
-        ("search_started", {"query": "tides", "years": ["2019"]}),
+        ("search_started", {"query": "tides"}),
         ("search_finished", {"status": "ok", "results": 2, "attempts": [failed, used]}),
         ("search_finished", {"status": "error", "results": 0, "attempts": [], "error": "No."}),
         ("page_opened", {"url": "https://a.example/", "status": "ok", "notes": [note]}),
@@ -141,7 +141,7 @@ def test_what_a_run_does_is_told_in_one_language(language: str) -> None:
     ]
     shown = terminal([Event(n, *step, 0.0) for n, step in enumerate(steps)])
     assert shown.splitlines() == [
-        f"  {words.say('step.searching', query='tides')} · {words.say('step.years', years='2019')}",
+        f"  {words.say('step.searching', query='tides')}",
         f"  {words.say('step.results', n=2)}"
         f" · {words.say('attempt', engine='DuckDuckGo', why=words['attempt.network'])}"
         f" · {words.say('step.used', engine=words['name.library'])}",

@@ -280,7 +280,6 @@ function trailOf(step) {
   const attempts = step.attempts ?? [];
   const used = attempts.find(a => a.status === "ok");
   const parts = attempts.filter(a => a.status !== "ok").map(inVain);
-  if (step.years?.length) parts.push(t("step.years", { years: named(step.years) }));
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
   parts.push(...notesOf(step));
   if (step.unseen) parts.push(t("page.unseen", { n: step.unseen }));

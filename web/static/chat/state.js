@@ -175,13 +175,7 @@ const CHANGES = {
   thinking_delta: (turn, e) => ({ draftThinking: turn.draftThinking + e.text }),
 
   search_started: (turn, e) => ({
-    steps: step.startStep(turn.steps, step.waitingSearch(e), {
-      kind: "search",
-      query: e.query,
-      by: e.by,
-      years: e.years ?? [],
-      at: e.at,
-    }),
+    steps: step.startStep(turn.steps, step.waitingSearch(e), { kind: "search", query: e.query, by: e.by, at: e.at }),
   }),
 
   search_finished: (turn, e) => ({

@@ -17,7 +17,6 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Tool, ToolContext, ToolFunction, ToolSource
-from searchloop.agent.tools.workspace.folders import USABLE
 from searchloop.agent.tools.workspace.reading import (
     LIST_DIRECTORY,
     READ_FILE,
@@ -80,7 +79,7 @@ class Workspace(ToolSource):
 
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Returns the tools of one turn; all that it changes is undone together."""
-        if not session.workspace or not USABLE:
+        if not session.workspace:
             return ()
         tree = self._trees.setdefault(session.workspace, Tree(session.workspace))
         writer = Writer(tree, Journal(self._home, session.id))
@@ -138,7 +137,7 @@ def checked_folder(name: str, home: Path, within: Path | None = None) -> str:
         raise ConfigError("bad_workspace", what, "Give the full path of a folder.")
     folder, own = Path(os.path.realpath(path)), Path(os.path.realpath(home))
     user = Path(os.path.realpath(Path.home()))
-    why = "" if USABLE else "file tools need Linux or macOS, or WSL on Windows"
+    why = ""
     if within and not is_below(folder, within):
         why = f"your folders are those in {within}"
     elif folder == user or folder in user.parents:
@@ -163,7 +162,7 @@ def is_below(path: Path, folder: Path) -> bool:
 _MEMORY = Path("/dev/shm")  # what is in it is its users', not the system's
 _SYSTEM = {
     *map(Path, ("/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin", "/sys", "/usr")),
-    *map(Path, ("/System", "/Library")),
+    *map(Path, ("/System", "/Library", "C:\\Windows", "C:\\Program Files", "C:\\ProgramData")),
 }
 
 

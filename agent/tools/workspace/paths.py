@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import os
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -17,8 +18,13 @@ from searchloop.analysis.secret_files import any_of, plain_name
 
 Parts = tuple[str, ...]
 
+WINDOWS = os.name == "nt"
 TEMPORARY = ".searchloop-"  # what our own half-written files begin with
 _DEEPEST, _LONGEST, _LONGEST_NAME = 64, 4096, 255
+_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$", "clock$"}
+    | {f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"}
+)
 # Data of version control: a file written there may be run by the next command of its owner.
 _CLOSED = (".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", "cvs", "git~*", f"{TEMPORARY}*")
 # Not looked through unless a search starts inside; nobody wrote what is in there by hand.
@@ -28,16 +34,14 @@ SKIPPED = frozenset(
 )
 
 
-def parts_of(given: str, root: str) -> Parts:
+def parts_of(given: str, root: str, *, windows: bool = WINDOWS) -> Parts:
     """Returns the parts of a path inside `root`. Raises ToolError: bad_path, outside_workspace."""
-    if given.startswith(f"{root.rstrip('/')}/"):
-        what = f"Paths are relative to the workspace: {given[len(root.rstrip('/')) + 1 :][:200]!r}."
-        raise ToolError("bad_path", what, "Call again with that.")
-    if given.startswith("/"):
-        what = f"{given[:200]!r} is outside of the workspace."
-        raise ToolError("outside_workspace", what, "Only files below the workspace can be used.")
-    parts = tuple(part for part in given.split("/") if part not in ("", "."))
-    problem = next((p for part in parts if (p := _wrong(part))), None)
+    path = given.replace("\\", "/") if windows else given
+    base = root.replace("\\", "/") if windows else root
+    if path.startswith("/") or (windows and path[1:2] == ":"):
+        raise _full_path(path, base.rstrip("/"), windows)
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    problem = next((p for part in parts if (p := _wrong(part, windows))), None)
     if problem is None and (len(parts) > _DEEPEST or len(given) > _LONGEST):
         problem = "it is too long"
     if problem:
@@ -46,7 +50,16 @@ def parts_of(given: str, root: str) -> Parts:
     return parts
 
 
-def _wrong(part: str) -> str | None:
+def _full_path(path: str, base: str, windows: bool) -> ToolError:
+    fold = str.casefold if windows else str
+    if fold(path).startswith(fold(base) + "/"):
+        what = f"Paths are relative to the workspace: {path[len(base) + 1 :][:200]!r}."
+        return ToolError("bad_path", what, "Call again with that.")
+    what = f"{path[:200]!r} is outside of the workspace."
+    return ToolError("outside_workspace", what, "Only files below the workspace can be used.")
+
+
+def _wrong(part: str, windows: bool) -> str | None:
     """Returns what is wrong with one name, in words; None when nothing is."""
     if part == "..":
         return "'..' leads upwards"
@@ -54,7 +67,13 @@ def _wrong(part: str) -> str | None:
         return "it holds a control character or half a character"
     if len(part.encode()) > _LONGEST_NAME:
         return "a name in it is too long"
-    return "its parts are separated by '/', not by a backslash" if "\\" in part else None
+    if "\\" in part:
+        return "its parts are separated by '/', not by a backslash"
+    if windows and (set(part) & set('<>:"|?*') or part[-1] in ". "):
+        return f"{part[:60]!r} cannot be the name of a file"
+    if windows and part.partition(".")[0].rstrip().casefold() in _DEVICES:
+        return f"{part[:60]!r} is the name of a device"
+    return None
 
 
 def closed(parts: Sequence[str]) -> bool:

@@ -15,6 +15,7 @@ from unicodedata import normalize
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.tools.workspace.folders import (
+    FOLDER,
     READ,
     Folder,
     kind_of,
@@ -59,8 +60,9 @@ class Entry(NamedTuple):
 class Tree:
     """A workspace folder. Methods block and are safe on any thread; `writing` locks writes."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, folder: type[Folder] = FOLDER) -> None:
         self.root = root
+        self._folder = folder
         self.writing = threading.RLock()
 
     def parts(self, path: str, kind: str = "file") -> Parts:
@@ -92,7 +94,7 @@ class Tree:
 
     def folder(self, parts: Sequence[str]) -> AbstractContextManager[Folder]:
         """Opens a folder for a `with` block. Raises ToolError."""
-        return opened(self.root, parts)
+        return opened(self.root, parts, self._folder)
 
     def read(self, parts: Parts, most: int = MAX_BYTES) -> FileContent:
         """Reads a whole file. Raises ToolError unless it is a regular one up to `most` bytes."""

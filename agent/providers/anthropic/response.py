@@ -136,11 +136,8 @@ def refusal_words(details: object) -> str:
 
 def usage(counts: Mapping[str, Any], searches: ServerTools) -> Usage:
     """Returns the reported counts; tokens read from or written to the cache are input as well."""
-    parts = [
-        count(counts, name)
-        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    ]
-    told = [part for part in parts if part is not None]
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    told = [part for name in names if (part := count(counts, name)) is not None]
     billed = counts.get("server_tool_use")
     searched, read = (count(billed, f"web_{name}_requests") for name in ("search", "fetch"))
     return Usage(

@@ -16,6 +16,7 @@ Spec: https://ai.google.dev/api/generate-content
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -67,16 +68,13 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_MISSING"})
+_SPENT = re.compile(r'per_?day|"quotaValue": "?0"?[,}]|limit: 0|credits are depleted', re.I)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{0,9})?)s")  # 47.434392449s
 
 
 def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) -> ProviderError:
     """A limit per minute can be retried; one per day, or a limit of zero, cannot."""
-    violations = [v for d in details for v in d.get("violations") or () if isinstance(v, dict)]
-    words = " ".join(str(v.get("quotaId") or v.get("quotaMetric") or "") for v in violations)
-    words += " ".join(str(d.get("reason") or "") for d in details)
-    never = any(str(v.get("quotaValue")) == "0" for v in violations) or "limit: 0" in text
-    if "PerDay" in words or "per_day" in words.lower() or never or "credits are depleted" in text:
+    if _SPENT.search(f"{json.dumps(details)} {text}"):
         what = f"The quota of this key at {refusal.server} is used up."
         remedy = "Wait for the next day, enable billing, or choose another model."
         return refusal.error("quota", what, remedy=remedy)

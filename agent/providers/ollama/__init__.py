@@ -18,7 +18,6 @@ from searchloop.agent.providers import Abilities, ModelServer, PullProgress
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
 from searchloop.agent.providers.ollama.models import (
-    PATIENT_S,
     Installed,
     ModelCatalog,
     can_chat,
@@ -138,7 +137,7 @@ class Ollama:
 
     async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
         """Streams once the server has confirmed that the model runs on its machine."""
-        await self._catalog.look(PATIENT_S)
+        await self._catalog.look()
         self.check(request.model)
         async with aclosing(self._steps.stream(request)) as events:
             async for event in events:

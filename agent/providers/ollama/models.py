@@ -26,8 +26,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Loaded
 
 T = TypeVar("T")
-TIMEOUT_S = 4.0  # for a list that a user waits for
-PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
+TIMEOUT_S = 8.0  # a machine at work on another answer is slow
 _SMALL = 4096  # tokens: the window that the server gives by itself
 _NEVER = 4e9  # the year 2096
 
@@ -73,10 +72,10 @@ class ModelCatalog:
         words = ("low", "medium", "high") if "gpt-oss" in model else ("off", "on")
         return Capabilities(**able, context=context, efforts=words if able["thinking"] else ())
 
-    async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
+    async def look(self) -> list[Installed]:
         """Lists the installed models. Raises ProviderError without an answer in time."""
         found, _ = await asyncio.gather(
-            self.send("api/tags", lambda body: [*read_tags(body)], seconds=seconds),
+            self.send("api/tags", lambda body: [*read_tags(body)], seconds=TIMEOUT_S),
             self.look_loaded(),
         )
         if any(m.remote_host for m in found):

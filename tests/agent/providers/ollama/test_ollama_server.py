@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -71,40 +69,6 @@ def end(events: list[StreamEvent]) -> Finished:
     """The last event."""
     assert isinstance(events[-1], Finished)
     return events[-1]
-
-
-class Clocked(Transport):
-    """Keeps how long each address may take to answer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: dict[str, float] = {}
-
-    async def fetch(self, url: str, *given: Any) -> tuple[int, bytes]:
-        """See Transport."""
-        self.seconds[urlsplit(url).path] = given[-1]
-        return await super().fetch(url, *given)
-
-
-def test_an_answer_waits_for_a_server_at_work() -> None:
-    """Where the list of models decides whether a question is sent, it may take long: the machine
-    may be busy with another answer. For a list on a page nobody waits that long.
-    """
-
-    async def work(server: FakeOllama) -> tuple[float, float]:
-        transport = Clocked()
-        provider = create({"OLLAMA_HOST": server.url, "OLLAMA_NO_CLOUD": "1"}, transport)
-        await provider.models()
-        listed = transport.seconds["/api/tags"]
-        question = Request("qwen3:8b", (Message("user", "Hello"),))
-        assert [event async for event in provider.stream(question)]
-        await transport.aclose()
-        return listed, transport.seconds["/api/tags"]
-
-    with FakeOllama([QWEN], [say("Hi")]) as server:
-        listed, answered = asyncio.run(work(server))
-    assert listed <= 5
-    assert answered >= 10
 
 
 @pytest.mark.parametrize("setting", ["SEARCHLOOP_OFFLINE", "OLLAMA_NO_CLOUD"])

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from searchloop import Agent, AnswerError, Settings
 from searchloop.agent.providers.openai_chat.models import Dialects, ListedModels
-from searchloop.agent.settings import load_environment
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -143,31 +140,6 @@ def test_marks_that_lead_nowhere_are_told(text: str, more: Any, told: bool) -> N
     notices = [e for e in CHAT.decode(data, model="sonar") if type(e) is Notice]
     assert [n.code for n in notices] == ["marks_without_pages"] * told
     assert not any(type(e) is Notice for e in CHAT.decode(data))
-
-
-def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
-    """End to end: a second answer counts its own pages from 1 again, the session does not."""
-    first = whole({"content": "At 07:40.[2][1]"}, citations=PAGES)
-    second = whole({"content": "No.[1][2]"}, citations=[PAGES[2], PAGES[1]])
-    replies = [json_reply(json.loads(first)), json_reply(json.loads(second))]
-    with FakeServer(replies) as server:
-        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}
-        settings = Settings.load(load_environment(flags, {}, tmp_path))
-        with Agent(settings, search_backend=None) as agent:
-            one = agent.ask("When?", model="openai-chat:sonar", search="auto")
-            two = agent.ask("On Sunday, too?", session=one.session_id)
-            with pytest.raises(AnswerError) as off:
-                agent.ask("And now?", session=one.session_id, search="off")
-    assert (one.text, [(c.n, c.url) for c in one.citations]) == (
-        "At 07:40.[1][2]",
-        [(1, PAGES[1]), (2, PAGES[0])],
-    )
-    assert (two.text, [(c.n, c.url) for c in two.citations]) == (
-        "No.[3][1]",
-        [(3, PAGES[2]), (1, PAGES[1])],
-    )
-    assert off.value.code == "always_searches"
-    assert len(server.requests) == 2
 
 
 # --- what a refusal teaches ---

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.calls.instructions import OPTIONS
 from searchloop.agent.providers import Abilities, Provider, ProviderRegistry
 from searchloop.agent.settings import Setting, Settings
@@ -82,6 +83,7 @@ class FunctionProvider:
                 return
         own = tuple(replace(c, id=c.id or f"call_{secrets.token_hex(12)}") for c in calls)
         message = Message("assistant", "".join(text), tool_calls=own)
+        message = with_own_ids(message, request.messages)
         yield Finished(message, "tool_calls" if calls else "stop", usage)
 
 

@@ -30,6 +30,7 @@ from searchloop.agent.providers._abilities import ModelServer as ModelServer
 from searchloop.agent.providers._abilities import PullProgress as PullProgress
 from searchloop.agent.providers._abilities import abilities_of as abilities_of
 from searchloop.agent.providers._abilities import hosting as hosting
+from searchloop.agent.providers._wire import with_own_names
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.refusals import Delays, blamed, with_delay
 from searchloop.agent.transport.transport import Transport
@@ -192,7 +193,8 @@ class HttpProvider:
                     yield event
         if last is not None:
             if last.message.tool_calls:
-                last = replace(last, message=with_own_ids(last.message, request.messages))
+                message = with_own_ids(last.message, request.messages)
+                last = replace(last, message=with_own_names(message, request.tools))
             if self._finish and request.native_search is not None:
                 last = replace(last, message=await self._finish(last.message))
             yield last

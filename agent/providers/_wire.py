@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from math import inf
 from typing import Any
@@ -109,6 +110,13 @@ def number(value: Any, key: str) -> int:
 def function_name(name: str) -> str:
     """Replaces what APIs refuse in the name of a function: models make names up."""
     return _BAD_NAME.sub("_", name)[:64] or "unknown"
+
+
+def with_own_names(message: Message, tools: Iterable[ToolSpec]) -> Message:
+    """Gives calls the names of the tools, which an API may have refused: see `function_name`."""
+    names = {sent: tool.name for tool in tools if (sent := function_name(tool.name)) != tool.name}
+    calls = (replace(call, name=names.get(call.name, call.name)) for call in message.tool_calls)
+    return replace(message, tool_calls=tuple(calls)) if names else message
 
 
 def hashed_id(call_id: str, prefix: str) -> str:

@@ -27,7 +27,7 @@ from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
-from searchloop.agent.providers._wire import dump, filled, sampling
+from searchloop.agent.providers._wire import dump, filled, function_of, sampling
 from searchloop.agent.providers.gemini.links import Links
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
@@ -184,9 +184,10 @@ def _tail(request: Request, contents: Contents, *, thinking: bool, both: bool) -
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:
-    declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
-    if tool.parameters.get("properties") or "$ref" in tool.parameters:
-        declared["parametersJsonSchema"] = tool.parameters
+    declared = function_of(tool)
+    parameters = declared.pop("parameters")
+    if parameters.get("properties") or "$ref" in parameters:
+        declared["parametersJsonSchema"] = parameters
     return declared
 
 

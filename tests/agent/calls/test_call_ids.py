@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from searchloop.agent.calls.arguments import with_own_ids
-from searchloop.agent.types import Message, ProviderData, ToolCall
+from searchloop.agent.types import Finished, Message, ProviderData, Request, ToolCall
+from searchloop.function_provider import provider
 
 
 def answer(*ids: str) -> Message:
@@ -36,3 +39,15 @@ def test_used_ids_are_replaced() -> None:
         "more": [{"call_id": first.id}],
     }
     assert changed.provider_data.blocks[1] == answer("b").provider_data.blocks[0]
+
+
+async def test_a_provider_of_one_s_own_may_count_from_one_each_time() -> None:
+    """Other vendors would refuse the history in which two calls have one id."""
+
+    @provider("counting")
+    async def counting(request: Request) -> AsyncIterator[ToolCall]:
+        yield ToolCall("call_1", "note", {})
+
+    *_, end = [event async for event in counting.stream(Request("m", [answer("call_1")]))]
+    assert isinstance(end, Finished)
+    assert end.message.tool_calls[0].id != "call_1"

@@ -35,6 +35,7 @@ from tests.agent.providers.vendors import (
     ANTHROPIC,
     BY_NAME,
     CHAT,
+    FERRY,
     GEMINI,
     KEY,
     KEYED,
@@ -85,6 +86,18 @@ def test_a_question_over_the_wire(vendor: Vendor) -> None:
     sent = second.headers.get(HEADERS.get(vendor.name, "authorization"), "")
     assert sent.removeprefix("Bearer ") == ("" if vendor is OLLAMA else KEY)
     vendor.rules(second.json, second.path)
+
+
+@each_row("vendor", VENDORS)
+def test_a_tool_is_called_by_its_own_name(vendor: Vendor) -> None:
+    """Also where the API takes no such letters: the model knows it by another name."""
+    tool = FERRY._replace(name="fähr.zeiten")
+    data = vendor.calls("{}").replace(FERRY.name.encode(), b"f_hr_zeiten")
+    with FakeServer([Reply([data])]) as server:
+        end = vendor.stream(server, vendor.request(tools=(tool,)))[-1]
+    assert isinstance(end, Finished)
+    assert [call.name for call in end.message.tool_calls] == [tool.name]
+    vendor.rules(server.requests[0].json, server.requests[0].path)
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda v: v.name)

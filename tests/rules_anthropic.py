@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Block = Mapping[str, Any]
@@ -35,7 +35,7 @@ _TOP = {
     *("diagnostics", "speed", "inference_geo"),
 }
 _THINKING = ("thinking", "redacted_thinking")
-_IN_USER = {"text", "image", "document", "tool_result", "container_upload"}
+_IN_USER = {"text", "image", "document", "search_result", "tool_result", "container_upload"}
 _IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif")}
 _NO_XHIGH = ("claude-opus-4-5", "claude-opus-4-6", "claude-sonnet-4-6")
 
@@ -63,7 +63,7 @@ def check(body: Mapping[str, Any]) -> None:
     _check_calls(messages)
     _check_server_calls(messages, {tool["name"] for tool in tools})
     _check_end(messages, tools)
-    _check_documents(messages)
+    _check_local_results(messages, tools)
     _check_marks(body)
 
 
@@ -149,6 +149,8 @@ def _check_block(role: str, block: Block) -> None:
         assert isinstance(block["input"], dict), "input: Input should be a valid dictionary"
     elif kind == "web_search_tool_result":
         _check_web_result(block)
+    elif kind == "search_result":
+        _check_search_result(block)
     elif kind in ("image", "document"):
         _check_file(block)
     elif kind == "tool_result":
@@ -156,10 +158,12 @@ def _check_block(role: str, block: Block) -> None:
         inner = [] if isinstance(content, str) or content is None else content
         for each in inner:
             _check_block("user", each)
+        found = [each["type"] == "search_result" for each in inner]
+        assert all(found) or not any(found), "a tool_result holds search_result blocks only or none"
     if role == "user":
         assert kind in _IN_USER, f"{kind}: not permitted in a user message"
     else:
-        refused = ("tool_result", "document", "image")
+        refused = ("tool_result", "search_result", "document", "image")
         assert kind not in refused, f"{kind}: not permitted in an assistant message"
 
 
@@ -196,6 +200,16 @@ def _check_web_result(block: Block) -> None:
         assert row["type"] == "web_search_result", "web_search_tool_result.content"
         assert isinstance(row["encrypted_content"], str), "encrypted_content: Field required"
         assert row["encrypted_content"], "Invalid encrypted_content in search result block"
+
+
+def _check_search_result(block: Block) -> None:
+    assert block["source"], "search_result.source: Field required"
+    assert block["title"], "search_result.title: Field required"
+    assert block["content"], "search_result.content: at least one text block"
+    for text in block["content"]:
+        assert text["type"] == "text", "search_result.content holds text only"
+        assert text["text"], "search_result.content: text may not be empty"
+        assert not text.get("citations"), "search_result.content: citations are not permitted"
 
 
 def _check_calls(messages: list[tuple[str, list[Block]]]) -> None:
@@ -267,17 +281,31 @@ def _check_end(messages: list[tuple[str, list[Block]]], tools: list[Block]) -> N
         assert tools, "the tools of a paused answer are offered again"
 
 
-def _check_documents(messages: list[tuple[str, list[Block]]]) -> None:
-    documents = [b for _, content in messages for b in content if b["type"] == "document"]
-    cited = {bool((block.get("citations") or {}).get("enabled")) for block in documents}
-    assert len(cited) < 2, "citations are enabled for all documents or for none"
+def _check_local_results(messages: list[tuple[str, list[Block]]], tools: list[Block]) -> None:
+    blocks = [block for _, content in messages for block in _inside(content)]
+    for kind in ("document", "search_result"):
+        cited = [
+            bool((block.get("citations") or {}).get("enabled"))
+            for block in blocks
+            if block["type"] == kind
+        ]
+        assert len(set(cited)) < 2, f"citations are enabled for all {kind} blocks or for none"
+    searching = any(tool.get("type") in _SEARCHES for tool in tools)
+    assert all(cited) or not searching, "with web_search citations must be enabled"
+
+
+def _inside(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if block["type"] == "tool_result" and isinstance(block.get("content"), list):
+            yield from block["content"]
 
 
 def _check_marks(body: Mapping[str, Any]) -> None:
     system = body.get("system")
     told = system if isinstance(system, list) else []
     content = [b for m in body["messages"] if isinstance(m["content"], list) for b in m["content"]]
-    places = [body, *(body.get("tools") or ()), *told, *content]
+    places = [body, *(body.get("tools") or ()), *told, *_inside(content)]
     marked = [place for place in places if place.get("cache_control")]
     assert len(marked) <= 4, "A maximum of 4 blocks with cache_control may be provided."
     for place in marked:

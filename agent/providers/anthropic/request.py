@@ -27,6 +27,7 @@ from searchloop.agent.providers._wire import (
     steps,
     stray_text,
 )
+from searchloop.agent.providers.anthropic.passages import Block, passages
 from searchloop.agent.transport.exchange import MISREAD
 from searchloop.agent.types import (
     Capabilities,
@@ -45,7 +46,6 @@ VERSION = "1"
 LOOKBACK = 16  # blocks: a cache mark is found again up to 20 blocks later
 _MARK = b',"cache_control":' + dump(CACHED)
 
-Block = dict[str, Any]
 Piece = tuple[str, bytes, int]  # role, JSON, number of blocks
 _NOT_ON_TOP = frozenset({"anyOf", "oneOf", "allOf"})  # refused there; the tool checks by itself
 THINKING = ("thinking", "redacted_thinking")
@@ -143,14 +143,17 @@ def call_block(call: ToolCall) -> Block:
     }
 
 
-def result_block(message: Message) -> Block:
-    """Makes a block of a tool result."""
-    return filled(
-        type="tool_result",
-        tool_use_id=call_id(message.tool_call_id or ""),
-        content=message.content if message.content.strip() else "(empty)",
-        is_error=message.is_error or None,
-    )
+def result_block(message: Message, *, cites: bool) -> Block:
+    """Makes a block of a tool result: plain text, or citable blocks of our search and pages."""
+    content: str | list[Block] = message.content if message.content.strip() else "(empty)"
+    if cites and not message.is_error:
+        content = passages(message) or content
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": call_id(message.tool_call_id or ""),
+        "content": content,
+    }
+    return {**block, "is_error": True} if message.is_error else block
 
 
 def call_id(given: str) -> str:
@@ -260,7 +263,7 @@ def assemble(messages: Sequence[Message], view: ReplayView) -> list[bytes]:
                 size = len(message.provider_data.blocks) if message.provider_data else 1
                 pieces.append((message.role, data, size))
         if results:
-            blocks = [_result(result) for result in results]
+            blocks = [_result(result, view) for result in results]
             pieces.append(("user", _message("user", blocks), len(blocks)))
         if strays:
             blocks = [_stray(stray) for stray in strays]
@@ -347,8 +350,9 @@ def _file(file: Attachment, cites: bool) -> Block:
     return {"type": "document", "source": source, "title": title, **cited}
 
 
-def _result(message: Message) -> bytes:
-    return remembered(message, "anthropic", lambda: dump(result_block(message)))
+def _result(message: Message, view: ReplayView) -> bytes:
+    variant = f"anthropic:{'cited' if view.cites else 'plain'}"
+    return remembered(message, variant, lambda: dump(result_block(message, cites=view.cites)))
 
 
 def _stray(message: Message) -> bytes:

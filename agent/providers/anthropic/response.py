@@ -15,7 +15,8 @@ from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.providers._answer import Calls, ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._wire import count, text_in
-from searchloop.agent.providers.anthropic.request import PROVIDER, Block, version_of
+from searchloop.agent.providers.anthropic.passages import Block
+from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
 from searchloop.agent.search.citations import numbered
 from searchloop.agent.types import (

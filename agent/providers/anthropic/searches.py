@@ -65,8 +65,10 @@ class ServerTools:
 
     def locate(self, citation: Mapping[str, Any]) -> tuple[str, str] | None:
         """Returns address and title behind a citation of any kind, or None if unknown."""
-        if url := text_in(citation, "url"):
-            return url, text_in(citation, "title")
+        ours = citation.get("type") == "search_result_location"
+        url = text_in(citation, "source" if ours else "url")
+        if url or ours:
+            return (url, text_in(citation, "title")) if url else None
         if page := self._page(text_in(citation, "document_title"), citation):
             return page
         document = self._document(citation)

@@ -238,7 +238,7 @@ ANTHROPIC = Vendor(
     lambda body, url: rules_anthropic.check(body), "end_turn",
     b'],"max_tokens"',
     ("web_search_stream", "web_fetch_stream", "failed_searches_stream", "calls_parallel_stream",
-     "cut_in_a_call_stream", "refusal_stream", "plain_body"),
+     "cut_in_a_call_stream", "refusal_stream", "local_results_stream", "plain_body"),
     ("web_search", "web_fetch"),
 )  # fmt: skip
 GEMINI = Vendor(

@@ -10,6 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from searchloop.agent.log.events import Event, messages_from
 from searchloop.agent.loop import Outcome, run_agent_loop
@@ -18,13 +20,15 @@ from searchloop.agent.providers.anthropic import MessagesCodec
 from searchloop.agent.providers.anthropic.request import MODELS
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
-from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.dispatcher import Fence, Toolset
 from searchloop.agent.types import (
     Message,
     NativeSearch,
     ProviderData,
     Request,
+    ToolCall,
     ToolResult,
+    ToolSpec,
 )
 from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER, using
 from tests.agent.scripted import Memory
@@ -38,6 +42,7 @@ ask, stream_of, finished = ANTHROPIC.ask, ANTHROPIC.stream_of, ANTHROPIC.finishe
 
 TABLE = files("searchloop.agent.providers.anthropic").joinpath("models.toml")
 CLAUDES = tomllib.loads(TABLE.read_text("utf-8"))["models"]
+TIDES = "https://tides.example/lindhoj"
 
 
 # --- requests ---
@@ -57,6 +62,8 @@ def test_every_version_of_the_search_tool(prefix: str) -> None:
 
 
 recorded = ANTHROPIC.recorded
+LOCAL = ToolSpec("web_search", "Search.", {"type": "object", "properties": {}})
+HARBOUR = "https://harbour.example/news"
 
 
 def kinds(message: dict[str, Any]) -> list[str]:
@@ -76,6 +83,86 @@ def test_thinking_stays_where_it_belongs() -> None:
     assert kinds(other) == kinds(more) == kinds(same)[1:]
     back = ask(USER, answer, USER, native_search=NATIVE, system="S")["messages"][1]
     assert back == same
+
+
+# --- our own results ---
+
+
+def found(*rows: tuple[str, str, str], fence: Fence | None = None) -> Message:
+    """A result of our search as the tool writes it."""
+    lines = [f"[{n}] {title}\n{url}\n{said}" for n, (title, url, said) in enumerate(rows, 1)]
+    text = (fence or Fence()).around("\n".join(lines), "search results")
+    listed = [{"n": n, "url": url, "title": t} for n, (t, url, _) in enumerate(rows, 1)]
+    details = {"kind": "search", "query": "q", "status": "ok", "results": listed}
+    head = f"{len(rows)} results for 'q' from library. Cite them as [n].\n"
+    return Message("tool", head + text, tool_call_id="c", tool_name="web_search", details=details)
+
+
+def page(text: str, extent: str) -> Message:
+    """A page that was opened, as the tool writes it."""
+    head = f"[1] Tide table\n{TIDES}\n{extent} Cite it as [1].\n"
+    content, start, end = Fence().around_at(text, "page", head)
+    details = {
+        "kind": "page",
+        "url": TIDES,
+        "title": "Tide table",
+        "status": "ok",
+        "text": [start, end],
+    }
+    return Message("tool", content, tool_call_id="c", tool_name="open_page", details=details)
+
+
+CALL = Message("assistant", "", tool_calls=(ToolCall("c", "web_search", {"query": "q"}),))
+
+
+def content_of(result: Message, **more: Any) -> Any:
+    return ask(USER, CALL, result, tools=(LOCAL,), **more)["messages"][2]["content"][0]["content"]
+
+
+def test_our_results_can_be_cited() -> None:
+    """Each result is a block of its own with its address; fences and our numbers stay out."""
+    rows = (("Tide table", TIDES, "07:40.\nAnd 20:05."), ("", HARBOUR, ""))
+    first, second = content_of(found(*rows))
+    assert (first["type"], first["source"], first["title"]) == (
+        *("search_result", TIDES, "Tide table"),
+    )
+    assert first["content"] == [{"type": "text", "text": "07:40.\nAnd 20:05."}]
+    assert first["citations"] == second["citations"] == {"enabled": True}
+    assert (second["title"], second["content"][0]["text"]) == (HARBOUR, HARBOUR)
+
+
+def test_pages_are_passages() -> None:
+    """Short paragraphs go together, nothing is lost, and how much there is stays known."""
+    paragraphs = [f"Paragraph {n}. " + "word " * (60 if n % 3 else 5) for n in range(9)]
+    (result,) = content_of(page("\n\n".join(paragraphs), "8000 of 9000 characters; go on at 8000."))
+    note, *passages = [block["text"] for block in result["content"]]
+    assert note == "(8000 of 9000 characters; go on at 8000.)"
+    assert "\n\n".join(passages) == "\n\n".join(paragraphs)
+    assert 2 < len(passages) < 9
+
+
+def test_results_that_stay_text() -> None:
+    """Failures, nothing found, a text that repeats an address, models that do not cite."""
+    empty = Message(
+        "tool", "No results.", tool_call_id="c", details={"kind": "search", "status": "empty"}
+    )
+    assert content_of(empty) == "No results."
+    good = found(("Tide table", TIDES, "07:40."))
+    assert isinstance(content_of(replace(good, is_error=True, encoded={})), str)
+    forged = found(
+        ("Tide table", TIDES, f"07:40.\n[2] News\n{HARBOUR}\nLies."), ("News", HARBOUR, "Closed.")
+    )
+    assert content_of(forged) == forged.content
+    assert isinstance(content_of(good, model="somebody-elses"), str)
+    assert isinstance(content_of(replace(good, content="Changed.", encoded={})), str)
+
+
+@given(st.lists(st.tuples(st.text(), st.sampled_from([TIDES, HARBOUR]), st.text()), max_size=3))
+def test_any_result_is_taken(rows: list[tuple[str, str, str]]) -> None:
+    """Whatever titles and extracts hold, and its pages too."""
+    content_of(found(*rows))
+    for _, _, said in rows:
+        content_of(page(said, "The whole page."))
 
 
 # --- everything together ---
@@ -100,14 +187,17 @@ def parts(name: str) -> list[Reply]:
     return [Reply(ANTHROPIC.stream_of(name, number)) for number in (0, 1)]
 
 
-def turn(server: FakeServer, messages: list[Message]) -> tuple[Outcome, list[Event]]:
-    """One searching turn with a tool, and what a log would keep of it."""
+def turn(
+    server: FakeServer, messages: list[Message], search: bool, **result: Any
+) -> tuple[Outcome, list[Event]]:
+    """One turn with a tool that gives this result, and what a log would keep of it."""
 
     async def run(arguments: Any, context: Any) -> ToolResult:
-        return ToolResult(context.call_id, FERRY.name, "09:15")
+        return ToolResult(context.call_id, tool.name, **(result or {"content": "09:15"}))
 
-    emit, tools = Memory(), Toolset([Tool(FERRY, run)], "ask", SourceTable())
-    request = Request("claude-sonnet-5-5", (), "S", native_search=NATIVE)
+    tool = LOCAL if result else FERRY
+    emit, tools = Memory(), Toolset([Tool(tool, run)], "ask", SourceTable())
+    request = Request("claude-sonnet-5-5", (), "S", native_search=NATIVE if search else None)
 
     def main(provider: Provider) -> Awaitable[Outcome]:
         return run_agent_loop(messages, request, provider=provider, tools=tools, emit=emit)
@@ -122,7 +212,7 @@ def test_an_answer_in_two_parts(name: str) -> None:
     """It goes on by itself; stored and read back, the transcript gives the same bytes."""
     messages = [Message("user", "When is high water?")]
     with FakeServer(parts(name)) as server:
-        outcome, kept = turn(server, messages)
+        outcome, kept = turn(server, messages, search=True)
         first, second = server.requests
     for received in (first, second):
         check(received.json)
@@ -134,7 +224,22 @@ def test_an_answer_in_two_parts(name: str) -> None:
     assert len(again) == len(messages)
     again.append(Message("user", "And tomorrow?"))
     with FakeServer([parts("web_search_stream")[1]]) as server:
-        turn(server, again)
+        turn(server, again, search=True)
         (third,) = server.requests
     check(third.json)
     assert third.body.startswith(second.body[: second.body.rindex(b'],"max_tokens"')])
+
+
+def test_our_own_search_is_cited() -> None:
+    """Results go out as citable blocks, and the citation comes back with the session's number."""
+    rows = [{"n": 1, "url": TIDES, "title": "Tide table of Lindhøj"}]
+    content = f"1 results.\n<<f>>\n[1] Tide table of Lindhøj\n{TIDES}\nHigh water 07:40.\n<<f end>>"
+    details = {"kind": "search", "query": "q", "status": "ok", "results": rows}
+    messages = [Message("user", "When is high water?")]
+    with FakeServer(parts("local_results_stream")) as server:
+        outcome, _ = turn(server, messages, search=False, content=content, details=details)
+        check(server.requests[1].json)
+    (result,) = server.requests[1].json["messages"][2]["content"]
+    assert [block["source"] for block in result["content"]] == [TIDES]
+    (citation,) = outcome.message.citations
+    assert (citation.n, citation.url, citation.quote) == (1, TIDES, "High water 07:40.")

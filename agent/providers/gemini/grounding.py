@@ -11,6 +11,7 @@ Spec: https://ai.google.dev/gemini-api/docs/google-search
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
 from searchloop.agent.providers._answer import ShownAnswer, Stretch
@@ -82,7 +83,7 @@ class AnswerParts(ShownAnswer):
 
     def locate(self, segment: Mapping[str, Any]) -> Span | None:
         """Returns the place of a cited segment in the visible text, in code points."""
-        where = self._find("".join(stretch.raw for stretch in self._stretches), segment)
+        where = self._find([stretch.raw for stretch in self._stretches], segment)
         if where is None:
             return None
         first, last = self._place(where[0]), self._place(where[1] - 1, 1)
@@ -96,14 +97,22 @@ class AnswerParts(ShownAnswer):
             at -= stretch.size
         return self._length
 
-    def _find(self, raw: str, segment: Mapping[str, Any]) -> Span | None:
-        """Finds a segment by its offsets; the quoted words correct those of a part."""
+    def _find(self, raws: list[str], segment: Mapping[str, Any]) -> Span | None:
+        """Finds a segment in the joined stretches; the quoted words decide between readings."""
         said = text_in(segment, "text")
         start, end = number(segment, "startIndex"), number(segment, "endIndex")
-        first, last = _code_points(raw, start, end)
-        at = _nearest(raw, said, first) if said else -1
-        found = (at, at + len(said)) if at >= 0 else (first, last)
-        return found if found[0] < found[1] else None
+        starts = [0, *accumulate(map(len, raws))]
+        stretches, whole = list(zip(starts, raws, strict=False)), "".join(raws)
+        index = number(segment, "partIndex")
+        guess: Span | None = None
+        for base, text in (*stretches[index : index + 1], (0, whole), *stretches):
+            first, last = _code_points(text, start, end)
+            if first < last and (not said or text[first:last] == said):
+                return base + first, base + last
+            if guess is None and first < last:
+                guess = base + first, base + last
+        at = _nearest(whole, said, guess[0] if guess else 0) if said else -1
+        return (at, at + len(said)) if at >= 0 else guess
 
     def _settle(self) -> None:
         if self._pieces:

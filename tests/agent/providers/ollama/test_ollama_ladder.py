@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from searchloop.agent.tools import Tool
+from searchloop.agent.types import ToolSpec
 from tests.agent.providers.local_desk import FACT, SMALL, TOOLLESS, Desk, desk, envelope, lake
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
 from tests.ollama_rules import check, count_tokens
@@ -240,3 +243,24 @@ def test_what_runs_on_this_machine_costs_nothing(
         told = session.ask("Hi", f"ollama:{model.name}", search=search)
     assert (told.text, told.usage.cost_usd) == ("Hello.", cost)
     assert not session.notices() or search == "local"
+
+
+def test_ten_tools_of_one_name(tmp_path: Path) -> None:
+    """The model is offered the name once, its call runs once, and the answer comes."""
+    ran: list[int] = []
+
+    def numbered(n: int) -> Tool:
+        async def run(arguments: Any, context: Any) -> str:
+            ran.append(n)
+            return f"From {n}."
+
+        return Tool(ToolSpec("lookup", f"Number {n}", {"type": "object", "properties": {}}), run)
+
+    script = [call("lookup", {}), say("Done.")]
+    with (
+        FakeOllama([SMALL], script) as server,
+        desk(server, tmp_path, tools=[numbered(n) for n in range(10)]) as session,
+    ):
+        assert session.ask("Look it up.", "ollama:qwen3:4b", search="off").text == "Done."
+    offered = [tool["function"]["name"] for tool in server.chats[0]["tools"]]
+    assert (offered, ran) == (["lookup"], [0])

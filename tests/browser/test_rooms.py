@@ -300,17 +300,17 @@ def test_every_setting_is_found_by_its_words(enter: Enter, desk: House, locale: 
     """By its label, its help or its variable, in the language of the page; Enter goes there. The
     dialog gives way to what no room has."""
     page = enter(desk, locale=locale)
+    focused = "(at) => document.querySelector(at).contains(document.activeElement)"
+    page.locator("#open-settings").click()
     for words, (room, target) in FOUND[locale].items():
-        page.locator("#open-settings").click()
         page.locator("#settings-find").fill(words)
         page.locator(".hit").first.press("Enter")
         there = page.locator(f'#settings nav [data-page="{room}"]')
         expect(there).to_have_attribute("aria-current", "page")
         expect(page.locator(f"#settings {target}")).to_be_visible()
-        focused = "(at) => document.querySelector(at).contains(document.activeElement)"
-        page.wait_for_function(focused, arg=f"#settings {target}")
-        page.keyboard.press("Escape")
-        expect(page.locator("#settings")).not_to_be_visible()
+        until(lambda at=f"#settings {target}": page.evaluate(focused, at))  # type: ignore[misc]
+    page.keyboard.press("Escape")
+    expect(page.locator("#settings")).not_to_be_visible()
     elsewhere = {"shortcut": "#shortcuts", "temperature": "[role=menu]"}
     for words, target in elsewhere.items() if locale == "en-US" else ():
         page.locator("#open-settings").click()

@@ -173,7 +173,7 @@ def test_a_template_is_made_and_filled(page: Page, house: House, ollama: LedOlla
     page.get_by_role("menuitem", name="Make a template of this question").click()
     text = page.locator("#template-text")
     expect(text).to_have_value("Fares?")
-    text.fill("/fares: {{what}} in {{where}}, {{what}}")
+    text.fill("/fares: {{what}} in {{where}}, {{ what }}")
     page.locator("#template-name").fill("/Fares")
     page.locator("#template-name").press("Enter")
     expect(page.locator("#settings .card")).to_contain_text(["/fares"])

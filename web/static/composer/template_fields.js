@@ -2,8 +2,10 @@
 
 const FIELD = /\{\{[^{}\n]{1,80}\}\}/g;
 
+const nameOf = field => field.slice(2, -2).trim();
+
 /** The names of the fields in a text, each once. */
-export const fieldsOf = text => [...new Set((text.match(FIELD) ?? []).map(field => field.slice(2, -2).trim()))];
+export const fieldsOf = text => [...new Set((text.match(FIELD) ?? []).map(nameOf))];
 
 /** The text with a sign in place of each field. */
 export const sketchOf = text => text.replace(FIELD, "…").replace(/\s+/g, " ").slice(0, 80);
@@ -21,7 +23,7 @@ export function filling(box) {
     const written = value.slice(before.length, value.length - after.length);
     if (written.trim() && written !== field)
       box.setRangeText(
-        after.replaceAll(field, () => written),
+        after.replace(FIELD, each => (nameOf(each) === nameOf(field) ? written : each)),
         before.length + written.length,
         value.length,
       );

@@ -206,9 +206,9 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
             yield f"event {last}{_DAMAGED}"
             continue
         if kind == "run_started":
-            begun[data["run_id"]] = last
+            begun[str(data.get("run_id"))] = last
         elif kind == "run_finished":
-            ended[data["run_id"]] += 1
+            ended[str(data.get("run_id"))] += 1
     if last > most:
         yield f"event {last} is beyond its count of {most}"
     if kinds["user_message"] != questions:

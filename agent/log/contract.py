@@ -25,6 +25,7 @@ Heard = Callable[[Mapping[str, Any]], None]
 Pending = tuple[str, Mapping[str, Any]]
 
 _log = logging.getLogger(__name__)
+_run = logging.getLogger("searchloop.run")
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
@@ -144,6 +145,7 @@ class Observers(Observer):
         self._each(lambda observer: observer.stored(session_id, events, seconds))
 
     def lost(self, session_id: str) -> None:
+        _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
         self._each(lambda observer: observer.lost(session_id))
 
     def _each(self, notify: Callable[[Observer], None]) -> None:

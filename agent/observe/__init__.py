@@ -61,7 +61,6 @@ class RunLog(Observer):
 
     def lost(self, session_id: str) -> None:
         self._runs.pop(session_id, None)
-        _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
 
 
 current: ContextVar[str] = ContextVar("current", default="")  # the id of the run of this task

@@ -241,6 +241,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     assert check(tmp_path / "s.sqlite3") == []
     one, two = (s.id for s in sorted(log.sessions(), key=lambda s: s.title))
     log.append(one, [("run_finished", {"run_id": "one"}), ("run_started", {"run_id": "lost"})])
+    log.append(two, [("run_started", {"run_id": ["odd"]})])
     log.close()
     db = sqlite3.connect(tmp_path / "s.sqlite3")
     db.execute("INSERT INTO events VALUES ('ghost', 1, 'notice', '{}', 0, NULL)")
@@ -256,6 +257,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         "session 1: run one ended 2 times",
         "session 2: 1 questions, 7 counted",
         "session 2: event 1 is damaged",
+        "session 2: run ['odd'] never ended",
     ]
 
 

@@ -115,17 +115,10 @@ class Reading:
                 break
         if isinstance(failed, FetchFailed) and len(attempts) == 1:
             raise failed
-        return self._told(url, failed, attempts)
-
-    def _told(
-        self, url: str, failed: Page | FetchFailed | None, attempts: list[ReaderAttempt]
-    ) -> Page:
-        """Returns the first failure, with the other attempts or advice about services."""
-        first = attempts[0]
-        page = failed if isinstance(failed, Page) else failed_page(url, first.error)
+        page = failed if isinstance(failed, Page) else failed_page(url, attempts[0].error)
         if len(attempts) > 1:
             return replace(page, attempts=tuple(attempts))
-        if first.status not in ("needs_js", "blocked") or page.error is None or not self._services:
+        if page.status not in ("needs_js", "blocked") or page.error is None or not self._services:
             return page
         advice = (
             f"{page.error.remedy} A service can be chosen to open such pages; it is then told the "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
 
 from searchloop.search_backend.fetch.client import in_thread, run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
@@ -19,14 +18,8 @@ from searchloop.search_backend.types import EngineError, Page, Problem, failed_p
 
 # The requests ask the services to give up a little earlier.
 SECONDS = 25.0
-# Remedies by the kind of a service's error; those of engines differ.
-_REMEDIES: Mapping[str, str] = {
-    "rate": "Wait, or use another reader.",
-    "quota": "Raise the limit in your account there, or use another reader.",
-    "auth": "Check the key of this reader.",
-    "config": "Check the address and the settings of this reader.",
-    "blocked": "Wait, or use another reader.",
-}
+# By the kind of a service's error: what is a setting of it, or of an account there.
+_SET_THERE = ("auth", "config", "quota")
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +44,13 @@ class ServiceCalls:
         try:
             page = self._page(service, url)
         except EngineError as error:
-            remedy = _REMEDIES.get(error.kind, "Try again later, or use another reader.")
+            is_set = error.kind in _SET_THERE
+            what = "Check its key, address and limit" if is_set else "Try again later"
             # Services quote what they receive.
             words = without_keys(error.message, secrets_in(self._keys, service.settings))
-            return failed_page(url, Problem(f"reader_{error.kind}", words, remedy))
+            return failed_page(
+                url, Problem(f"reader_{error.kind}", words, f"{what}, or use another reader.")
+            )
         except Exception:
             # A reader with a fault must not take the page's other readers down with it.
             _log.exception("reader %s failed", service.name)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.search_backend.fetch.fetch import OutwardSocket, fetch, system_resolver
+from searchloop.search_backend.fetch.fetch import OutwardSocket, fetch
 from searchloop.search_backend.fetch.http import FetchLimits
 from searchloop.search_backend.fetch.ip_addresses import why_refused
 from searchloop.search_backend.types import (
@@ -174,13 +174,6 @@ def test_a_real_connection_to_this_machine_is_closed_unused() -> None:
             assert accepted.recv(1) == b""
 
 
-def test_the_system_resolver_gives_addresses_as_text() -> None:
-    """Whatever the family, an address that the table can judge."""
-    found = system_resolver("localhost", 80)
-    assert found
-    assert all(why_refused(address) == "loopback" for address in found)
-
-
 ADDRESSES = [PUBLIC, "8.8.8.8", "2606:4700::1", "64:ff9b::808:808", "127.0.0.1", "10.1.1.1", "::1"]
 
 
@@ -285,15 +278,6 @@ def test_a_redirect_is_judged_like_an_address_from_the_caller(
     assert len(server.requests) == 1
 
 
-def test_headers_smuggled_into_a_location_lead_nowhere(server: HostileServer) -> None:
-    """A folded Location is not unfolded into a request."""
-    server.routes["/out"] = b"HTTP/1.1 302 Found\r\nLocation: http://example.com/\r\n X: y\r\n\r\n"
-    net = Internet(server.port)
-    with pytest.raises(FetchRefused):
-        net.fetch("http://example.com/out")
-    assert len(server.requests) == 1
-
-
 def test_two_different_locations_are_no_redirect(server: HostileServer) -> None:
     """Two readers would go to two places."""
     server.routes["/out"] = answer(
@@ -366,43 +350,10 @@ def test_tls_names_the_host_while_the_address_is_pinned(trust: ssl.SSLContext) -
         assert b"\r\nHost: www.example.com\r\n" in server.requests[0]
 
 
-@each_row(
-    ("url", "is_trusted"),
-    [
-        (f"https://{PUBLIC}/", True),
-        ("https://8.8.8.8/", False),
-        ("https://other.example/", False),
-        ("https://sub.example.com/", False),
-    ],
-)
-def test_a_certificate_counts_for_what_it_names(
-    trust: ssl.SSLContext, url: str, is_trusted: bool
-) -> None:
-    """A name or an address. Whoever answers has to prove it, and no request is sent before."""
-    with serving({"/": PAGE}, tls=True) as server:
-        found = ""
-        with contextlib.suppress(FetchFailed):
-            found = Internet(server.port).fetch(url, tls=trust).final_url
-        assert (found, len(server.requests)) == (url * is_trusted, is_trusted)
-
-
 def test_the_systems_trust_is_what_counts_by_default() -> None:
     """An authority that nobody installed is not trusted."""
     with serving({"/": PAGE}, tls=True) as server, pytest.raises(FetchFailed) as caught:
         Internet(server.port).fetch("https://example.com/")
-    assert caught.value.code == "tls"
-
-
-def test_a_plain_server_behind_https_is_a_tls_failure() -> None:
-    """No fallback to an unprotected connection."""
-    net = Internet(9)
-    with canned(PAGE) as connection, pytest.raises(FetchFailed) as caught:
-        fetch(
-            "https://example.com/",
-            limits=LIMITS,
-            resolve=net.resolve,
-            sockets=lambda *kind: connection,
-        )
     assert caught.value.code == "tls"
 
 
@@ -478,13 +429,3 @@ def test_a_look_up_that_hangs_is_given_up() -> None:
         look_up()
     finally:
         release.set()
-
-
-def test_a_fault_in_a_resolver_is_not_taken_for_an_absent_host() -> None:
-    """A programming error surfaces where the fetch was asked for."""
-
-    def resolve(host: str, port: int) -> Sequence[str]:
-        raise KeyError("a bug")
-
-    with pytest.raises(KeyError, match="a bug"):
-        fetch("http://example.com/", limits=LIMITS, resolve=resolve)

@@ -60,18 +60,6 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n", encoding: str = "identity
 # Framing.
 
 
-def test_bodies_of_every_framing_are_read() -> None:
-    """Content-Length, chunks with extensions and trailers, and up to the connection's end."""
-    assert load(answer(b"abc", "Content-Length: 3")).body == b"abc"
-    assert load(answer(b"abc")).body == b"abc"
-    assert load(chunked(b"a", b"bc")).body == b"abc"
-    assert load(chunked(b"abc", end=b"0;x=y\r\nX: y\r\n\r\n")).body == b"abc"
-    for _ in range(3):  # aiohttp has one object for the bodies of all such answers
-        assert load(answer(b"", status="204 No Content")).body == b""
-    assert load(answer(b"", "Content-Length: 0")).truncated is False
-    assert load(b"HTTP/1.0 200 OK\nContent-Type: text/plain\n\nabc").body == b"abc"
-
-
 def test_interim_answers_are_skipped_but_not_without_end() -> None:
     """Early hints come before pages; a flood of them is not a page."""
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"

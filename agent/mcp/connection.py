@@ -192,6 +192,11 @@ class Connection:
         most = max(0, len(wanted) - 1)
         filled = zip(wanted, [*words[:most], " ".join(words[most:])], strict=False)
         given = {each: text for each, text in filled if text}
+        needed = [each.name for each in found.arguments or () if each.required]
+        if lacking := [each for each in needed if each not in given]:
+            what = f"The prompt {line(name, 80)} needs {line(', '.join(lacking), 200)}."
+            shown = line(" ".join(wanted), 200)
+            raise ConfigError("no_value", what, f"Write /{self.server.name}:{name} {shown}")
         made = await self._answered(lambda client: client.get_prompt(name, given))
         texts = (getattr(message.content, "text", "") for message in made.messages)
         return clean("\n\n".join(filter(None, texts)), _PROMPT)

@@ -122,7 +122,12 @@ def call(ask: dict[str, Any]) -> None:
     elif name == "spawn":
         text(ask, str(spawn()))
     else:
+        others = (ask["id"] + 1, ask["id"] - 1, str(ask["id"] + 2), None, -1)
+        for other in others if MODE == "others" else ():
+            text({**ask, "id": other}, "for somebody else")
         text(ask, f"you said {arguments.get('text')}")
+        if MODE == "others":
+            text(ask, "and once more")
 
 
 def media() -> Any:

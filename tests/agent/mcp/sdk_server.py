@@ -50,7 +50,7 @@ def fail() -> str:
 def draw() -> list[Any]:
     """Draw a pixel, and name a file that tells of it."""
     pixel = ImageContent(type="image", mime_type="image/png", data=PIXEL)
-    broken = ImageContent(type="image", mime_type="image/png", data=PIXEL[:40])
+    broken = ImageContent(type="image", mime_type="image/png", data=PIXEL[8:40])
     link = ResourceLink(type="resource_link", name="story", uri="story://pixel")
     return [pixel, broken, link]
 

@@ -173,6 +173,15 @@ async def test_a_crash_is_told_and_mended(tmp_path: Path) -> None:
             await source.test("other")
 
 
+async def test_answers_count_for_their_own_call(tmp_path: Path) -> None:
+    """One for a call before, one for the next, one for nobody, and each twice: all of no effect."""
+    async with serving(tmp_path, {"a": hostile("others")}) as source:
+        echo = by_name(await source.tools(Chat()))["mcp_a_echo"]
+        for n in range(5):
+            assert (await run(echo, text=str(n))).content == f"you said {n}"
+        assert state(source) == ("ready", None)
+
+
 async def test_a_message_without_end_is_cut_off(tmp_path: Path) -> None:
     """Nobody keeps more than one message's worth of it."""
     async with serving(tmp_path, {"a": hostile()}) as source:

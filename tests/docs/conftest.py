@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Warm
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,14 @@ def answer(body: Any) -> Answer:
     known = [(name, CALLS.get(name.removeprefix("mcp_sums_"))) for name in offered]
     called = any(message["role"] == "tool" for message in messages)
     return next((call(n, given) for n, given in known if given and not called), say("It is so."))
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """A Python that has loaded the library; what it warns about is an error."""
+    started = Warm("-W", "error")
+    yield started
+    started.close()
 
 
 @pytest.fixture

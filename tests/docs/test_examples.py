@@ -14,7 +14,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Warm
 from tests.docs.conftest import ROOT
 from tests.ports import free_port
 
@@ -99,7 +99,6 @@ def settings(machine: dict[str, str]) -> dict[str, str]:
     return {**machine, "SEARCHLOOP_OFFLINE": "1", "BROWSER": "true"}
 
 
-@pytest.fixture
 def project(tmp_path: Path) -> Path:
     """The project's folder as somebody has it who has just got it; what a block writes is lost."""
     folder = tmp_path / "searchloop"
@@ -124,16 +123,19 @@ def project(tmp_path: Path) -> Path:
         for block in RUN
     ],
 )
-def test_the_example_runs(block: Block, project: Path, settings: dict[str, str]) -> None:
+def test_the_example_runs(
+    block: Block, settings: dict[str, str], warm: Warm, tmp_path: Path
+) -> None:
     """It ends well; or its server answers, where it starts one."""
     if block.language == "sh":
         port = str(free_port())
         command = ["bash", "-euo", "pipefail", "-c", block.code.replace(PORT, port)]
         settings["PORT"] = port  # `make run` takes it from there
-        url = block.until.replace(PORT, port)
-        _run(command, project, settings, url)
+        _run(command, project(tmp_path), settings, block.until.replace(PORT, port))
     else:
-        _run([sys.executable, "-c", block.code], project.parent, settings, "")
+        env = {**settings, "PYTHONPATH": str(ROOT)}
+        ran = warm.run(("-c", block.code), env, tmp_path, b"")
+        assert ran.code == 0, ran.out + ran.err
 
 
 def _run(command: list[str], folder: Path, env: Mapping[str, str], url: str) -> None:

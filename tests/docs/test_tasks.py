@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,14 +31,6 @@ def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    """A Python that has loaded the library; what it warns about is an error."""
-    started = Warm("-W", "error")
-    yield started
-    started.close()
 
 
 @pytest.fixture

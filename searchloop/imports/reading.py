@@ -90,7 +90,7 @@ def _objects(pieces: Iterable[bytes]) -> Iterator[Raw | Fault]:
         number += 1
         yield Fault(f"Chat {number:,}: {raw}") if isinstance(raw, Fault) else (number, raw)
     if not number:
-        yield Fault("The file holds no chats: it is not the JSON of an export.")
+        yield Fault("The file holds no chats. Choose the JSON or ZIP of an export as it came.")
 
 
 def split(pieces: Iterable[bytes], most: int = MOST_CHAT) -> Iterator[bytes | Fault]:

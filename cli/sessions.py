@@ -26,7 +26,7 @@ from searchloop.analysis.told import did_you_mean
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import number, one_line, output, safe, say, tell, undone, warn
 from searchloop.compose import search_app
-from searchloop.imports import Report, import_chats
+from searchloop.imports import import_chats
 from searchloop.imports.own import everything
 from searchloop.render.export import EXPORTS
 from searchloop.render.words import of_environment
@@ -112,16 +112,8 @@ def _import(settings: Settings, words: list[str], args: argparse.Namespace) -> i
     path = Path(_one(words, "import FILE")).expanduser()
     if not path.is_file():
         raise ConfigError("no_file", f"There is no file {path}.", "Name the export's file.")
-    shown = sys.stderr.isatty()
-
-    def heard(report: Report) -> None:
-        if shown:
-            print(f"\r{report.brought:,} chats", end="", file=sys.stderr, flush=True)
-
     with closing(EventLog(settings.store)) as log, path.open("rb") as file:
-        report = import_chats(file, log, settings.model, heard)
-    if shown and report.brought:
-        print(file=sys.stderr)
+        report = import_chats(file, log, settings.model)
     lines = [f"{number(report.brought, 'chat')} brought in, {report.known} there already."]
     if report.empty:
         lines.append(f"{report.empty} had no question in them.")

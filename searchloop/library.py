@@ -17,7 +17,6 @@ from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.calls.caller import Decision
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.types import ModelInfo
 from searchloop.answer import Answer, T
 from searchloop.answer_types import answer_of
@@ -116,14 +115,6 @@ class Agent(_Words):
     def delete(self, session: str) -> None:
         """Stops and deletes a session with all it left behind. Raises AgentError."""
         self._core.delete(session)
-
-    def compact(self, session: str) -> None:
-        """Summarises all turns of a session but the last two. Raises AgentError."""
-        self._core.compact(session)
-
-    def usual_model(self) -> Choice:
-        """Returns the model that answers where none is named, and why it is this one."""
-        return self._core.usual_model()
 
     def models(self) -> list[ModelInfo]:
         """Returns the models of every provider."""
@@ -226,14 +217,6 @@ class AsyncAgent(_AsyncWords):
     async def delete(self, session: str) -> None:
         """Stops and deletes a session with all it left behind. Raises AgentError."""
         await asyncio.to_thread(self._core.delete, session)
-
-    async def compact(self, session: str) -> None:
-        """Summarises all turns of a session but the last two. Raises AgentError."""
-        await asyncio.to_thread(self._core.compact, session)
-
-    async def usual_model(self) -> Choice:
-        """Returns the model that answers where none is named, and why it is this one."""
-        return await self._do(self._core.runner.usual.choose())
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider."""

@@ -21,7 +21,7 @@ OPPOSITE = "The source says the opposite."
 DENIAL = "One of them denies what the other says."
 TURNED = "Names or numbers stand the other way round."
 REPLACED = "One word of the source's sentence is replaced by another."
-DEGREE = "The source says it of more or fewer, or less surely."
+DEGREE = "One of them says “all”, “some” or “may”, and the other does not."
 # What a claim is refused for although its words stand in the source.
 FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, TURNED, REPLACED, DEGREE))
 

@@ -8,7 +8,6 @@ https://www.sqlite.org/fts5.html, https://www.postgresql.org/docs/current/textse
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
@@ -28,7 +27,6 @@ _TURNS_SHOWN = 3  # of one session
 _LONGEST = 200_000  # characters of one part that count
 _LONGEST_TERM = 400  # characters; PostgreSQL takes 2,046 bytes
 _MOST_WORDS = 32
-_LEAST_WORDS, _LEAST_SHARE = 3, 0.6  # of a question: words, and the share that a turn must hold
 _MOST_EVENTS = 200  # of one turn
 _PLAIN = re.compile(r"[^\W_][\w.@&,+#]*")
 _AROUND = 40  # characters of a snippet before its first marked word
@@ -61,7 +59,7 @@ _SELECT = {
     "ORDER BY ts_rank(terms, ?::tsquery) DESC, t.id DESC LIMIT ?",
 }
 _MOST_TERMS = {"sqlite": 100_000, "postgres": 16_000}  # of one part; positions end at 16,383
-_CANDIDATES, _SECOND = 400, 40
+_CANDIDATES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class ChatSearch:
     def find(self, person: str, query: str, limit: int) -> dict[str, list[FoundTurn]]:
         """Returns the turns that hold all words of a query, by session, the best session first.
 
-        If none does, those that hold some of them. The last word may be the beginning of one.
+        The last word may be the beginning of one.
         """
         if not query.strip():
             return {}
@@ -121,15 +119,10 @@ class ChatSearch:
         words = _words(query, [lang for (lang,) in langs if lang])
         if not words:
             return {}
-        rows = self._rows(person, words, " & ")
-        if rows or len(words) < _LEAST_WORDS:
-            return self._told(rows, words, limit)
-        least = math.ceil(len(words) * _LEAST_SHARE)
-        rows = self._rows(person, words, " | ", _SECOND)  # those with most words rank first
-        return self._told(rows, words, limit, least)
+        return self._told(self._rows(person, words), words, limit)
 
     def _told(
-        self, rows: Iterable[Sequence[Any]], words: Sequence[_Word], limit: int, least: int = 1
+        self, rows: Iterable[Sequence[Any]], words: Sequence[_Word], limit: int
     ) -> dict[str, list[FoundTurn]]:
         """Groups rows (session, turn) by session, with their snippets."""
         told: dict[str, list[FoundTurn]] = {}
@@ -137,7 +130,7 @@ class ChatSearch:
             held = told.get(session, [])
             if len(held) >= _TURNS_SHOWN or (not held and len(told) >= limit):
                 continue
-            if found := _best(turn, self._turn(session, turn), words, least):
+            if found := _best(turn, self._turn(session, turn), words):
                 told.setdefault(session, []).append(found)
         return told
 
@@ -213,17 +206,12 @@ class ChatSearch:
             lexemes += (f"{_quoted(term)}:{n}{weight}" for n, term in enumerate(held, 1))
         return [" ".join(lexemes)]
 
-    def _rows(
-        self, person: str, words: Sequence[_Word], how: str, most: int = _CANDIDATES
-    ) -> list[Any]:
-        dialect = self._db.dialect
-        if dialect == "sqlite":
-            how = {" & ": " AND ", " | ": " OR "}[how]
-            query = how.join(f"({' OR '.join(word.fts5())})" for word in words)
+    def _rows(self, person: str, words: Sequence[_Word]) -> list[Any]:
+        if self._db.dialect == "sqlite":
+            asked = [" AND ".join(f"({' OR '.join(word.fts5())})" for word in words)]
         else:
-            query = how.join(f"({' | '.join(word.tsquery())})" for word in words)
-        asked = (query,) if dialect == "sqlite" else (query, query)
-        return rows_of(self._db, _SELECT[dialect], (person, *asked, most))
+            asked = [" & ".join(f"({' | '.join(word.tsquery())})" for word in words)] * 2
+        return rows_of(self._db, _SELECT[self._db.dialect], (person, *asked, _CANDIDATES))
 
 
 def _turns(rows: Iterable[Sequence[Any]]) -> dict[int, _Turn]:
@@ -286,21 +274,16 @@ def _quoted(term: str) -> str:
     return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _best(turn: int, its: _Turn, words: Sequence[_Word], least: int) -> FoundTurn | None:
-    """Returns the part of a turn with most of the words, cut around them.
-
-    None if the whole turn has fewer than `least` of them.
-    """
+def _best(turn: int, its: _Turn, words: Sequence[_Word]) -> FoundTurn | None:
+    """Returns the part of a turn with most of the words, cut around them; None without any."""
     best: tuple[int, str, str, list[tuple[int, int, int]]] | None = None
-    every: set[int] = set()
     for part in PARTS:
         text = its.text(part)
         marks = _marks(text, words)
-        every |= {word for *_, word in marks}
         count = len({word for *_, word in marks})
         if count and (best is None or count > best[0]):
             best = count, part, text, marks
-    if best is None or len(every) < least:
+    if best is None:
         return None
     _, part, text, marks = best
     at = max(marks, key=lambda mark: (_near(marks, mark[0]), -mark[0]))[0]

@@ -135,14 +135,6 @@ def test_a_word_may_be_cut_short_while_it_is_typed(log: EventLog) -> None:
     assert log.find("thermodyn yesterday") == {}
 
 
-def test_a_question_finds_what_holds_most_of_it(log: EventLog) -> None:
-    """If no turn has all words, those with most of them count; one word in three does not."""
-    session = chat(log, ("Heat pumps in winter?", "They work at minus fifteen degrees."))
-    chat(log, ("Winter?", "Cold."))
-    assert list(log.find("do heat pumps work in winter in Norway")) == [session]
-    assert log.find("winter holidays spain") == {}
-
-
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_can_be_searched(quick_log: EventLog, said: str, query: str) -> None:
     """Whatever people wrote and look for."""

@@ -107,6 +107,14 @@ class Leases:
         with self._db.transaction() as db:
             return bool(db.execute(query, (lease.session, lease.fence)).rowcount)
 
+    def hand_over(self, lease: Lease) -> None:
+        """Gives up the lease of an unfinished run: whoever looks for silent ones next gets it."""
+        query = (
+            "UPDATE runs SET beat = 0, takeovers = takeovers - 1 WHERE session = ? AND fence = ?"
+        )
+        with self._db.transaction() as db:
+            db.execute(query, (lease.session, lease.fence))
+
     def held(self, session_id: str | None = None) -> list[Lease]:
         """Returns the leases of all runs, or that of one session."""
         query = f"SELECT {_COLUMNS}, {self._db.clock} - beat FROM runs"

@@ -69,7 +69,7 @@ from searchloop.agent.types import Emit, Message, Price, Request, RunReason, Str
 _log = logging.getLogger(__name__)
 
 
-class Abandoned(Exception):
+class HandedOver(Exception):
     """The run is not over: another process goes on with it."""
 
 
@@ -116,7 +116,7 @@ class Run:
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
-        """Answers; appends `run_finished` last. Raises StoreError, Abandoned while `leaving`."""
+        """Answers; appends `run_finished` last. Raises StoreError, HandedOver while `leaving`."""
         question = self.question
         current.set(question.run_id)
         self.asked = len(self.messages)
@@ -140,7 +140,7 @@ class Run:
         except asyncio.CancelledError:
             if self.leaving:
                 await recorder.stop()
-                raise Abandoned from None
+                raise HandedOver from None
             reason = "cancelled"
         except IncompleteError as problem:
             reason, error = "incomplete", problem.as_dict()

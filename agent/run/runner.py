@@ -41,7 +41,7 @@ from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import AttachedTo, attach, check_takes
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
-from searchloop.agent.run.run import Abandoned, Means, Question, Run, TranscriptCache
+from searchloop.agent.run.run import HandedOver, Means, Question, Run, TranscriptCache
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.search.switch import (
@@ -314,8 +314,8 @@ class Runner:
                 self.afterwards.begin(run)
                 if self._settings.env.get("SEARCHLOOP_CHECK") == "always":
                     await self.check(session_id, pressed=False)
-        except Abandoned:  # whoever finds its lease silent goes on
-            pass
+        except HandedOver:
+            await self._log.aside(self._log.leases.hand_over, run.lease)
         except Exception as error:  # the log failed: `recover` resumes the run once it works
             words = error.remedy if isinstance(error, AgentError) else "See the log."
             _log.error("searchloop: the end of an answer may not be saved: %s %s", error, words)

@@ -12,7 +12,6 @@ import pytest
 
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import holder
-from tests.agent.scripted import abandon
 from tests.cli.conftest import Cli
 
 
@@ -25,7 +24,7 @@ def left(tmp_path: Path) -> str:
     lease = log.leases.claim(session, "r", holder())
     log.append(session, [("user_message", {"text": "hi"}), ("run_started", started)])
     log.append(session, [("text_delta", {"text": "Half"})], fence=lease.fence)
-    abandon(log)
+    log.leases.hand_over(lease)
     log.close()
     return session
 

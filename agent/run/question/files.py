@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import struct
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -206,7 +207,7 @@ def checked_file(file: NewFile) -> AttachedFile:
             what = f"{name} is an image of a kind that models do not take."
             raise ConfigError("bad_attachment", what, "Send it as PNG, JPEG, WebP or GIF.")
         kind, width, height = size
-        _check_image(name, width, height)
+        _check_image(name, kind, width, height, data)
     elif kind in _GENERIC or kind in IMAGES:
         kind = "text/plain"
     digest = sha256(data).hexdigest()
@@ -222,8 +223,8 @@ def _claimed(file: NewFile) -> str | None:
     return "an image" if kind.startswith("image/") else "a PDF" if kind == PDF else "a document"
 
 
-def _check_image(name: str, width: int, height: int) -> None:
-    if not (width and height):
+def _check_image(name: str, kind: str, width: int, height: int, data: bytes) -> None:
+    if not (width and height and _is_whole(kind, data)):
         what = f"{name} is damaged: its picture does not come to an end."
         raise ConfigError("bad_attachment", what, "Send another copy of it.")
     if max(width, height) > LONGEST_SIDE:
@@ -276,6 +277,31 @@ def _webp_size(data: bytes) -> tuple[int, int]:
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     width, height = struct.unpack("<HH", data[26:30])
     return width & 0x3FFF, height & 0x3FFF
+
+
+def _is_whole(kind: str, data: bytes) -> bool:
+    """Returns whether an image comes to its end; the pixels themselves are not decoded."""
+    match kind:
+        case "image/png":
+            return _is_whole_png(data)
+        case "image/jpeg":
+            return data.rfind(b"\xff\xd9") > data.find(b"\xff\xda") > 0
+        case "image/gif":
+            return data.rstrip(b"\0")[-1:] == b";"
+    return len(data) >= int.from_bytes(data[4:8], "little") + 8
+
+
+def _is_whole_png(data: bytes) -> bool:
+    at = 8
+    while at + 12 <= len(data):
+        length = struct.unpack(">I", data[at : at + 4])[0]
+        end = at + 8 + length
+        if zlib.crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            return False
+        if data[at + 4 : at + 8] == b"IEND":
+            return True
+        at = end + 4
+    return False
 
 
 async def _read(file: AttachedFile, backend: Backend) -> AttachedFile:

@@ -425,7 +425,8 @@ def text(node: ast.expr) -> str:
         case ast.JoinedStr():
             return "".join(text(value) for value in node.values)
         case ast.FormattedValue(value=value):
-            return str((re.findall(r"[A-Za-z_]+", ast.unparse(value)) or ["..."])[-1]).upper()
+            names: list[str] = re.findall(r"[A-Za-z_]+", ast.unparse(value)) or ["..."]
+            return names[-1].upper().strip("_")
         case ast.BinOp(left=left, right=right):
             return (text(left) or "...") + (text(right) or "...")
         case ast.IfExp(body=body, orelse=other):

@@ -16,7 +16,6 @@ from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.settings import Settings
 from searchloop.cli import OK
 from searchloop.cli.terminal.examples import subparsers
-from searchloop.compose import every_setting
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.readers import find_services
 
@@ -43,7 +42,6 @@ NAMES: Mapping[str, Callable[[BareAgent], Iterable[str]]] = {
     "engines": lambda agent: find_engines(),
     "readers": lambda agent: ["local", *find_services()],
     "providers": lambda agent: providers(),
-    "settings": lambda agent: [each.name for each in every_setting()],
 }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, StoreError
@@ -98,25 +98,16 @@ def test_a_file_that_is_no_text_is_named(home: Path, name: str) -> None:
     assert str(home.parent / name) in caught.value.message
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(home: Path) -> None:
-    """Files saved by an editor that writes such a mark are read like any other."""
-    (home.parent / ".env").write_bytes(b"\xef\xbb\xbfB=dotenv\n")
-    (home / "config.toml").write_bytes(b'\xef\xbb\xbfC = "config"\n')
+def test_files_are_read_as_people_write_them(home: Path) -> None:
+    """With an editor's mark before the text, quotes and comments, a dollar sign that is one, true
+    and 5 as well as "true" and "5"; tables of config.toml are for others.
+    """
+    env_file = "\ufeffB=dotenv\nKEY=a$B${C}\nexport Q=\"a b\" # why\nM='x#y'\n"
+    (home.parent / ".env").write_text(env_file, "utf-8")
+    config = "\ufeffSEARCHLOOP_OFFLINE = true\nN = 5\n[table]\nx = 1\n"
+    (home / "config.toml").write_text(config, "utf-8")
     env = load(home)
-    assert (env["B"], env["C"]) == ("dotenv", "config")
-
-
-def test_dotenv_values_are_taken_as_they_are(home: Path) -> None:
-    """Quotes and comments as usual; a dollar sign in a key is a dollar sign."""
-    (home.parent / ".env").write_text("KEY=a$B${C}\nexport Q=\"a b\" # why\nN='x#y'\n")
-    env = load(home)
-    assert (env["KEY"], env["Q"], env["N"]) == ("a$B${C}", "a b", "x#y")
-
-
-def test_config_values_of_any_plain_type(home: Path) -> None:
-    """true and 5 work as well as "true" and "5"; tables are for others."""
-    (home / "config.toml").write_text("SEARCHLOOP_OFFLINE = true\nN = 5\n[table]\nx = 1\n")
-    env = load(home)
+    assert [env[name] for name in ("B", "KEY", "Q", "M")] == ["dotenv", "a$B${C}", "a b", "x#y"]
     assert Settings.load(env).offline
     assert env["N"] == "5"
     assert "table" not in env
@@ -125,9 +116,9 @@ def test_config_values_of_any_plain_type(home: Path) -> None:
 def test_the_token_is_not_shown() -> None:
     """Printing the settings shows no secret that they name."""
     env = Environment({"flag": {"SEARCHLOOP_TOKEN": "s3cret"}})
-    settings = Settings.load(env)
-    assert settings.token == "s3cret"
-    assert "s3cret" not in repr(settings)
+    loaded = Settings.load(env)
+    assert loaded.token == "s3cret"
+    assert "s3cret" not in repr(loaded)
 
 
 @pytest.mark.parametrize("value", ["y", "enabled", "maybe", "oui", "2", "1 # always"])
@@ -169,6 +160,7 @@ def test_only_the_lines_meant_change(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["config.toml"]
 
 
+@settings(max_examples=25)  # each is synced to the disk twice
 @given(st.dictionaries(st.sampled_from("ABCDE"), st.none() | st.text(max_size=20), max_size=5))
 def test_what_was_written_is_read(changes: dict[str, str | None]) -> None:
     """Whatever the text, TOML gives it back, and the rest is as it was."""

@@ -128,22 +128,25 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
         return text, tuple(citations)
     out.append(text[last:])
 
-    def place(at: int, side: int) -> int:
-        found = bisect_right(moved, at, key=lambda pair: pair[0][1])
-        there = at + (moved[found - 1][1][1] - moved[found - 1][0][1] if found else 0)
-        if found == len(moved):
-            return there
-        was, now = moved[found]
-        return now[1 - side] if was[0] < at else min(there, now[0])
-
     def new(mark: Mark, n: int) -> Mark:
         if not mark.span:
             return mark
-        span = own.get((mark.span, n)) or (place(mark.span[0], 0), place(mark.span[1], 1))
+        begin, end = (_place(at, side, moved) for side, at in enumerate(mark.span))
+        span = own.get((mark.span, n)) or (begin, end)
         return mark._replace(span=span if span[0] < span[1] else None)  # None: inside of a mark
 
     renewed = (c._replace(marks=tuple(new(mark, c.n) for mark in c.marks)) for c in citations)
     return "".join(out), tuple(renewed)
+
+
+def _place(at: int, side: int, moved: Sequence[tuple[Span, Span]]) -> int:
+    """Returns where a begin (0) or end (1) is now; inside of a mark, it moves to the other end."""
+    found = bisect_right(moved, at, key=lambda pair: pair[0][1])
+    there = at + (moved[found - 1][1][1] - moved[found - 1][0][1] if found else 0)
+    if found == len(moved):
+        return there
+    was, now = moved[found]
+    return now[1 - side] if was[0] < at else min(there, now[0])
 
 
 def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:

@@ -12,9 +12,9 @@ from searchloop.analysis.sentences import sentences
 FEW = 3  # words; fewer claim nothing by themselves
 BACK = 6  # sentences that a quotation before a mark may span
 _PARAGRAPH = re.compile(r"\n[ \t]*(?:\n|[-*+|#>•]|\d+[.)] )")
-_BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*")
+_BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\((?:[^()\n]|\([^()\n]*\))*\))?\)?\s*|\s*【[^】]*】\s*")
 _WORDED = re.compile(
-    r"\[[^\[\]]*[^\W\d_][^\[\]]*\]\(\S*\)"
+    r"\[[^\[\]]*[^\W\d_][^\[\]]*\]\([^\n]*\)"
 )  # a link that is a part of its sentence
 # Opening and closing quotation marks; of the straight one, two make a pair.
 _PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))

@@ -123,28 +123,25 @@ def test_tools_over_mcp_are_seen_to_leave(tmp_path: Path) -> None:
             assert len(left()) > len(before), name
 
 
-@pytest.mark.parametrize("position", ["offline", "off"])
-def test_the_users_switch_keeps_every_face_inside(tmp_path: Path, position: str) -> None:
-    """The tools of MCP, and a wish for the web by each protocol, which is refused."""
-    with watched(tmp_path, SEARCHLOOP_CLIENT_SEARCH=position) as (at, left):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEARCHLOOP_CLIENT_SEARCH", "offline"),
+        ("SEARCHLOOP_CLIENT_SEARCH", "off"),
+        ("SEARCHLOOP_OFFLINE", "1"),
+    ],
+)
+def test_the_users_switch_keeps_every_face_inside(tmp_path: Path, name: str, value: str) -> None:
+    """The tools of MCP, and a wish for the web by each protocol, which is refused. What is offline
+    is still searched."""
+    with watched(tmp_path, **{name: value}) as (at, left):
         told = call(at, *TOOLS)
         assert told["open_page"].is_error
-        assert told["web_search"].is_error == (position == "off")
+        assert told["web_search"].is_error == (value == "off")
         assert call(at, "ask", search="local")["ask"].is_error
-        assert left() == []
         for face in each_face.args[1]:
             with pytest.raises(REFUSED):
                 face.ask(at, user(QUESTION), stream=False, search="web")
-            assert face.ask(at, user(QUESTION), stream=False).text
-        assert left() == []
-
-
-def test_a_machine_that_is_offline_keeps_every_face_inside(tmp_path: Path) -> None:
-    """SEARCHLOOP_OFFLINE goes before whatever a program asks for."""
-    with watched(tmp_path, SEARCHLOOP_OFFLINE="1") as (at, left):
-        call(at, *TOOLS)
-        for face in each_face.args[1]:
-            with pytest.raises(REFUSED):
-                face.ask(at, user(QUESTION), stream=False, search="web")
-            assert face.ask(at, user(QUESTION), stream=False, search="offline").text
+            search = "" if value == "off" else "offline"
+            assert face.ask(at, user(QUESTION), stream=False, search=search).text
         assert left() == []

@@ -56,11 +56,19 @@ def test_a_range_of_words_claims_them() -> None:
     assert Claims(text, [(0, 17)]).at(0, 17) == ("It opened in May.",)
 
 
-def test_a_link_in_words_is_a_part_of_its_sentence() -> None:
-    """Its words are claimed with the others; a number that is linked is a mark like any other."""
-    text = "The [port never freezes](https://a.example/), they say. So [1](https://a.example/)."
-    first, second = (4, 44), (59, 82)
-    claims = Claims(text, [first, second])
-    (whole,) = claims.at(*first)
-    assert " ".join(whole.split()) == "The [port never freezes] , they say."
-    assert "freezes" not in claims.at(*second)[0]
+@each_row(
+    "at", ["https://a.example/", '<https://a.example/> "The port"', "https://a.example/b_(c)"]
+)
+def test_a_link_in_words_is_a_part_of_its_sentence(at: str) -> None:
+    """Its words are claimed with the others; a linked number, or a name in round brackets as OpenAI
+    writes it, is a mark like any other."""
+    parts = ("The ", f"[port never freezes]({at})", ", they say. So [1](https://a.example/). ")
+    text = "".join((*parts, "It is the northernmost of all ", f"([a.example]({at}))", "."))
+    places = [(4, 4 + len(parts[1]))]
+    for mark in ("[1](https://a.example/)", f"([a.example]({at}))"):
+        places.append((text.index(mark), text.index(mark) + len(mark)))
+    claims = Claims(text, places)
+    words, number, name = (" ".join(claims.at(*place)[0].split()) for place in places)
+    assert words == "The [port never freezes] , they say."
+    assert "freezes" not in number
+    assert name == "It is the northernmost of all"

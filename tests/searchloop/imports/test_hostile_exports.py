@@ -47,6 +47,7 @@ def shown(log: EventLog) -> list[Mapping[str, Any]]:
     ("name", "kind", "data", "known"),
     [
         ("a.png", "image/png", b"no picture", None),
+        ("cut.png", "image/png", png(2, 2)[:-9], None),
         ("wide.png", "image/png", png(9000, 1), None),
         ("a.txt", "image/png", png(1, 1), None),
         ("a.pdf", "application/pdf", b"no pdf", None),

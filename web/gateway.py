@@ -118,6 +118,8 @@ async def _answer(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) 
     elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
         kept = runs.kept(program)
         whole = kept.take(found[1])[1]
+        if b"stream=true" in scope["query_string"]:
+            raise ConfigError("bad_request", "A kept response is no stream.", "Leave stream out.")
         if method == "DELETE":
             kept.forget(found[1])
             whole = {"id": found[1], "object": "response", "deleted": True}

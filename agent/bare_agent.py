@@ -307,6 +307,15 @@ class BareAgent(AbstractContextManager["BareAgent"]):
 
         self.wait(done())
 
+    def compact(self, session: str) -> None:
+        """Summarises all turns of a session but the last two. Raises AgentError."""
+
+        async def done() -> None:
+            await self.runner.compact(session)
+            await self.runner.wait(session)
+
+        self.wait(done())
+
     def decide(
         self,
         session: str,

@@ -87,7 +87,7 @@ class TerminalChat:
         self._files: list[NewFile] = []  # to be sent with the next question
         named = (
             *(self._agents, self._file, self._retry, self._export, self._sources),
-            *(self._run, self._undo, self._new, self._help, self._quit),
+            *(self._run, self._undo, self._compact, self._new, self._help, self._quit),
         )
         self._commands = {name: self._choose(name) for name in _CHOICES}
         self._commands |= {each.__name__.removeprefix("_"): each for each in named}
@@ -260,6 +260,16 @@ class TerminalChat:
 
     def _undo(self, _: str) -> None:
         print(undone(undo_files(self._agent.log, self._agent.settings, self._session)))
+
+    def _compact(self, _: str) -> None:
+        before = self._agent.log.last_seq(self._session) or 0
+        self._agent.compact(self._session)
+        made = self._agent.log.read(self._session, before)
+        summaries = [event for event in made if event.type == "summary"]
+        for event in summaries:
+            print(f"A summary of {len(event.data['turns'])} turns now goes to the model.")
+        if not summaries:
+            print("There is nothing to summarise: the last two turns stay whole.")
 
     def _new(self, _: str) -> None:
         session = self._agent.log.session(self._session)

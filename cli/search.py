@@ -91,11 +91,11 @@ def _domains(parser: argparse.ArgumentParser) -> None:
 
 def _library_arguments(parser: argparse.ArgumentParser) -> None:
     about = {"add": "index a folder or a file", "list": "show what is indexed"}
-    about["remove"] = "forget a folder or a file"
+    about |= {"remove": "forget a folder or a file", "pause": "stop reading; `add` goes on"}
     parser.set_defaults(run=_library)
     output(parser)
     added = actions(parser, _library, **about)
-    for name in ("add", "remove"):
+    for name in ("add", "remove", "pause"):
         added[name].add_argument("path")
     added["add"].add_argument(
         *("--exclude", "-x"),
@@ -170,6 +170,9 @@ def _library(args: argparse.Namespace) -> int:
 
     if args.action == "add":
         return _add(args, library)
+    if args.action == "pause":
+        library.pause(args.path)
+        return tell(args, {"paused": args.path}, f"Paused; `searchloop library add {args.path}`.")
     if args.action == "remove":
         documents = library.remove(args.path)
         line = f"{number(documents, 'document')} forgotten; the files themselves are untouched."

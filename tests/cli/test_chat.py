@@ -27,7 +27,7 @@ def test_a_chat_in_lines(cli: Cli) -> None:
     lines = [
         *("/help", "/search on", QUESTION, "/sources", "/mode root", "/nope\x1b[31m", "/model x"),
         *(
-            *("/agent planner", "/agent none", "/undo", "/run", "/search"),
+            *("/agent planner", "/agent none", "/undo", "/compact", "/run", "/search"),
             *("goes on \\", "in the next line", "/new", "/exit"),
         ),
         "never read",
@@ -36,6 +36,7 @@ def test_a_chat_in_lines(cli: Cli) -> None:
     assert ran.code == 0
     for words in (
         "/undo ",
+        "nothing to summarise",
         "[1]",
         "These words stand in the source",
         "library://",
@@ -69,6 +70,16 @@ def test_a_file_goes_with_the_next_question(cli: Cli, tmp_path: Path) -> None:
     assert [sum(isinstance(m["content"], list) for m in b["messages"]) for b in bodies] == [1, 1, 1]
     assert "High water is at noon." in bodies[1]["messages"][-1]["content"]
     assert "notes.md" in ran.out
+
+
+def test_a_chat_is_summarised_by_hand(cli: Cli) -> None:
+    """One line says so; the chat goes on and keeps its turns."""
+    ran = cli("chat", stdin="\n".join([QUESTION] * 4 + ["/compact", "/compact", QUESTION]))
+    assert ran.code == 0
+    assert "A summary of 2 turns now goes to the model." in ran.out
+    assert "There is nothing to summarise" in ran.out
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
+    assert session["messages"] == 5
 
 
 def test_an_empty_chat_leaves_nothing(cli: Cli) -> None:

@@ -150,6 +150,7 @@ def test_a_folder_is_added_with_patterns_and_listed(cli: Cli, tmp_path: Path) ->
     added = cli("library", "add", "notes", "-x", "b.*")
     assert added.out == "notes: 1 added, 0 updated, 0 unchanged, 0 removed, 1 skipped\n"
     assert "  skipped: left out by your patterns: b.md" in added.err
+    assert cli("library", "pause", "notes").code == 0
     assert "(1 skipped)" in cli("library", "list").out
     folder.rename(tmp_path / "away")
     assert "1 kept with their old text" in cli("library", "add", "notes").out

@@ -62,6 +62,7 @@ def block_parser() -> MarkdownIt:
     return parser
 
 
+@functools.lru_cache(maxsize=512)  # a growing table or list comes again with each line
 def inline_tokens(content: str) -> list[Token]:
     """Parses the content of a block. Addresses stay as they are written."""
     tokens: list[Token] = []

@@ -112,17 +112,12 @@ def _share(wanted: Number, high: Number, low: Number, grew: bool) -> bool:
     """Tells whether the two numbers of one measure stand in this relation."""
     measures = {high.unit, low.unit} - {""}
     by = high.value / low.value
-    if len(measures) > 1 or not (_telling(high) and _telling(low)):
+    if len(measures) > 1:
         return False
     if wanted.unit == "times":
         return _is(wanted, by, "times")
     changes = [abs(by - 1), abs(1 - 1 / by)]
     return any(_is(wanted, 100 * v, "%") for v in changes + [min(by, 1 / by)] * (not grew))
-
-
-def _telling(number: Number) -> bool:
-    """Tells of a number whose shares are not likely to come out by chance."""
-    return bool(number.unit) or number.value >= 10 or number.value % 1 > 0
 
 
 def _is(wanted: Number, value: float, unit: str) -> bool:

@@ -286,8 +286,6 @@ def scale(word: str, lang: str) -> float:
     """Returns what a word such as `million` multiplies by, or 0."""
     if word in _LONG_SCALE and lang not in ("en", ""):
         return 1e12
-    if word == "mil" and lang not in ("es", "pt"):
-        return 0
     return _SCALES.get(word, 0)
 
 
@@ -321,7 +319,6 @@ def follow(rest: Rest, at: int, lang: str) -> tuple[float, float, str, int]:
 
 
 _SPAN = 200  # more years are a date
-_IN_MONTH = re.compile(r"月\d{1,2}\Z")
 
 
 def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
@@ -331,8 +328,6 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
     while not (whole and len(whole[0]) > 1) and (by := _CJK_SCALES.get(text[at : at + 1], 0.0)):
         factor, at = factor * by, at + 1
         whole = _CJK_UNIT.match(text, at)
-    if text[at : at + 1] == "日" and not _IN_MONTH.search(text, max(0, at - 4), at):
-        return factor, at + 1, "day"
     unit = whole or _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
     return factor, unit.end() if unit else at, UNITS[unit[0]] if unit else ""
 

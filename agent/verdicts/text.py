@@ -340,8 +340,6 @@ def _letters(text: str, start: int, end: int) -> list[Token]:
     """Returns the letters of a run without spaces, keyed by pairs, its denials and its numbers."""
     if minus := numbers.minus_before(text, start, end):
         end = minus
-    if text[end : end + 1].isdigit() and text[start:end].endswith("百分之"):
-        end -= 3
     if start >= end:
         return []
     run = text[start:end]

@@ -69,8 +69,6 @@ def _reversible(tokens: Iterable[Token]) -> set[str]:
 def _reversed(ours: set[str], theirs: set[str]) -> bool:
     """Tells whether a word stands beside its opposite: of the table."""
     for one in ours:
-        if len(one) == 2 and any(one[0] + last in theirs for last in OPPOSITES.get(one[1], ())):
-            return True  # `撞前` for `撞后`
         for reverse in _reverses(one):
             longest = len(reverse) + 3
             if any(len(w) <= longest and w.startswith(reverse) for w in theirs):

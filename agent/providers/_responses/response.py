@@ -22,6 +22,7 @@ from searchloop.agent.types import (
     Finished,
     PageOpened,
     ProviderData,
+    Request,
     SearchFinished,
     SearchStarted,
     Source,
@@ -249,16 +250,18 @@ class ResponsesDecoder(DecoderBase[ResponseText]):
     def __init__(
         self,
         codec: CodecBase,
-        made: tuple[str, str],
+        provider: str,
+        request: Request,
         action_of: Callable[[Item], Action | None] = search_action,
         usage_of: Callable[[Event, WebSearchCalls], Usage] = read_usage,
     ) -> None:
         super().__init__(codec)
-        self._made = made
+        self._made = (provider, request.model)
         self._action_of, self._usage_of = action_of, usage_of
         self._last: Event = {}
         self._numbered = False
         self._answer = ResponseText()
+        self._answer.native = request.native_search is not None
         self._searches = WebSearchCalls()
         self._items: dict[int, Item] = {}
         self._thought: set[int] = set()

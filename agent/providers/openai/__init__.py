@@ -56,7 +56,7 @@ class ResponsesCodec(CodecBase):
         return encode_request(request, "openai", tools, strict=True, head=head, tail=tail)
 
     def decoder(self, request: Request, content_type: str = "") -> ResponsesDecoder:
-        return ResponsesDecoder(self, ("openai", request.model))
+        return ResponsesDecoder(self, "openai", request)
 
 
 class OpenAI(KeyedProvider):

@@ -53,7 +53,7 @@ class XAICodec(CodecBase):
         return encode_request(request, "xai", tools, strict=False, head=head, tail={})
 
     def decoder(self, request: Request, content_type: str = "") -> ResponsesDecoder:
-        return ResponsesDecoder(self, ("xai", request.model), _action, _usage)
+        return ResponsesDecoder(self, "xai", request, _action, _usage)
 
 
 class XAI(KeyedProvider):

@@ -104,7 +104,7 @@ def test_stream_and_plain_body_agree(vendor: Vendor) -> None:
             vendor.decode(cut)
 
 
-@pytest.mark.parametrize("vendor", [CHAT, GEMINI, OLLAMA], ids=lambda v: v.name)
+@pytest.mark.parametrize("vendor", [OPENAI, XAI, CHAT, GEMINI, OLLAMA], ids=lambda v: v.name)
 def test_a_number_in_a_mark_may_be_ours(vendor: Vendor) -> None:
     """Without the provider's own search `【1†source】` and `[cite: 2]` name sources of the chat."""
     pieces = ("High water 【1†sou", "rce】 is at nine [cite", ": 2].")

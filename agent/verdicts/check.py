@@ -87,9 +87,7 @@ def _checked(claim: str, page: Page) -> Verdict:
     lang = language(claim)
     foreign = _foreign(lang, page)
     quotes = quotations(claim, lang or page.lang)
-    if quotes:
-        return _quoted(claim, quotes, page, foreign)
-    return _compared(claim, page, foreign)
+    return _quoted(claim, quotes, page, foreign) if quotes else _compared(claim, page, foreign)
 
 
 _HALF = 0.5  # of a claim, its quotation included, that stands in one place of the page
@@ -104,8 +102,10 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             _at(page, "quoted", start, end, "The quoted words stand in the source."),
             quote=max(quotes, key=len),
         )
-        cut = ((q, place) for q, place in zip(quotes, found, strict=True) if elided(q))
-        if any(_turns(quote, place, page) for quote, place in cut):
+        # Some quotations leave out or put in a word that turns them round.
+        cut = ((q, at) for q, at in zip(quotes, found, strict=True) if elided(q))
+        sides = ((tokens(q, page.lang), tokens(page.clean, page.lang, *at)) for q, at in cut)
+        if any(turned_by_gap(*each) for each in sides):
             return replace(verdict, verdict="unclear", reason=DENIAL)
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)
@@ -232,11 +232,6 @@ def _title(quote: str, lang: str) -> bool:
 def elided(quote: str) -> bool:
     """Tells whether a quotation leaves something out."""
     return bool(_ELLIPSIS.search(quote))
-
-
-def _turns(quote: str, place: tuple[int, int], page: Page) -> bool:
-    """Tells whether a quotation leaves out or puts in a word that turns it round."""
-    return turned_by_gap(tokens(quote, page.lang), tokens(page.clean, page.lang, *place))
 
 
 def place_of(quote: str, page: Page) -> tuple[int, int] | None:

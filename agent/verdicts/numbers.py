@@ -235,12 +235,6 @@ def sign(text: str, start: int) -> int:
     return -1 if wide or not before[-2:-1].isalnum() else 1
 
 
-def minus_before(text: str, start: int, end: int) -> int:
-    """Returns where a word such as `零下` begins that a number follows, or 0."""
-    found = _MINUS.search(text, start, end) if text[end : end + 1].isdigit() else None
-    return found.start() if found else 0
-
-
 _BEFORE = re.compile(r"([^\w\s]|\b[A-Z]{3})\s?\Z")
 
 
@@ -385,7 +379,7 @@ def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, 
         plain = run[0] in "百千万萬亿億兆" or _CJK_PLAIN.search(text, before, run.start())
         single = len(run[0]) == 1 and plain and not share and not (ordinal and counted)
         if (counted or unit or share or len(run[0]) > 2) and not single:
-            value = _cjk_value(run[0])
+            value = _cjk_value(run[0]) * sign(text, run.start())
             name = "%" if share else UNITS[unit[0]] if unit else ""
             if not name and value < _SPAN and text[run.end() : run.end() + 1] == "年":
                 name, unit = "year", counted

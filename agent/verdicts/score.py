@@ -64,7 +64,6 @@ def features(found: Comparison) -> dict[str, float]:
     missing = [t.key in lost for t in ours]
     absent = [t for t in ours if t.key in lost]
     runs = [sum(1 for _ in run) for gone, run in groupby(missing) if gone]
-    rarest = max((found.weights.get(t.key, 0) for t in absent), default=0)
     return {
         "cover": found.cover,
         "cover_squared": found.cover**2,
@@ -72,7 +71,7 @@ def features(found: Comparison) -> dict[str, float]:
         "order": len(aligned(ours, theirs)) / size,
         "run": max(runs, default=0) / size,
         "names_lost": min(3, sum(t.capital for t in absent)),
-        "rarest": rarest,
+        "rarest": max((found.weights.get(t.key, 0) for t in absent), default=0),
         "last": float(bool(missing) and missing[-1]),
         "window": math.log(max(1, len(theirs)) / size),
         "derived": float(found.derived > 0),

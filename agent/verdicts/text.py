@@ -213,11 +213,8 @@ def _joined_numbers(text: str, out: list[Token]) -> list[Token]:
                 token = _numeral(whole, token.start, found[-at].end)
                 del found[-at:]
         found.append(token)
-    numbered = [t for t in found if t.number]
-    starts = {t.start for t in numbered}
-    spans = [
-        numbers.exactness(text, t.start, t.end) for t in numbered if t.number and t.number.kind
-    ]
+    starts = {t.start for t in found if t.number}
+    spans = [numbers.exactness(text, t.start, t.end) for t in found if t.number and t.number.kind]
     said = {k for _, first, last in spans for k in range(first, last)} - starts
     return [
         t
@@ -338,8 +335,6 @@ DENIAL = numbers.pattern("denial-patterns")
 
 def _letters(text: str, start: int, end: int) -> list[Token]:
     """Returns the letters of a run without spaces, keyed by pairs, its denials and its numbers."""
-    if minus := numbers.minus_before(text, start, end):
-        end = minus
     if start >= end:
         return []
     run = text[start:end]

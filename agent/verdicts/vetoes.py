@@ -250,9 +250,8 @@ def _alike(one: Token, other: Token) -> bool:
             return one.key in other.key
         return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
     same = 2 if one.key[0] >= "\uac00" else 4  # syllables, letters
-    longest = max(len(one.key), len(other.key))
     if min(len(one.key), len(other.key)) >= _COMPOUND:  # `Sonntagabend`, `Sonntagmorgen`
-        same = int(_OF_COMPOUND * longest)
+        same = int(_OF_COMPOUND * max(len(one.key), len(other.key)))
     return len(one.key) >= same and one.key[:same] == other.key[:same]
 
 

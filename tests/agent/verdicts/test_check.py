@@ -185,6 +185,45 @@ def test_other_values_of_one_thing_exclude_each_other(claim: str, text: str, ver
     assert check(claim, Page(text)).verdict == verdict
 
 
+SESSION = "Die Sitzung des Stadtrats dauerte am Montag {} Stunden."
+RESULT = "The company reported a result of {} million in 2020."
+LEFT, BAKED = "About {} of the pupils left in 2019.", "Bake the bread at {} for an hour."
+COLD, RING = "该市一月的平均气温是{}度。", "The ring was sold for {} at the fair."
+EARNED, CARROTS = "The firm earned {} in May of that year.", "Carrots hold much Vitamin {}."
+
+
+@each_row(
+    ("sentence", "claim", "text", "verdict"),
+    [
+        (SESSION, "zweieinhalb", "2,5", "supported"),
+        (SESSION, "zweieinhalb", "drei", "contradicted"),
+        (RESULT, "-$40", "$40", "contradicted"),
+        (LEFT, "5 to 8 percent", "5% to 8%", "supported"),
+        (BAKED, "450 °F", "232 °C", "supported"),
+        (BAKED, "450 °F", "450 °C", "contradicted"),
+        (COLD, "零下五", "-5", "supported"),
+        (COLD, "零下5", "-5", "supported"),
+        (COLD, "零下五", "5", "contradicted"),
+        (COLD, "负十五", "零下15", "supported"),
+        (
+            "El puente costó {} en total.",
+            "3 millones de euros",
+            "3 billones de euros",
+            "contradicted",
+        ),
+        (RING, "£1,850", "1,850 pounds", "unclear"),  # of money or of mass
+        (EARNED, "40 EUR and spent EUR 30", "EUR 40 and spent 30 euros", "supported"),
+        (CARROTS, "A and little fat", "E and little fat", "unclear"),
+    ],
+)
+def test_a_quantity_is_one_in_each_of_its_forms(
+    sentence: str, claim: str, text: str, verdict: str
+) -> None:
+    """Words, signs, units and letters before or behind it; another one is told as another."""
+    found = check(sentence.format(claim), Page(sentence.format(text)))
+    assert found.verdict == verdict, found
+
+
 def test_a_claim_may_say_some_of_it_in_other_words() -> None:
     """A long one more of it; other forms of a word stand for it, Korean endings too."""
     table(

@@ -261,6 +261,9 @@ class _Splitter:
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if not self._begun:
             self._begun, blocks[0] = True, blocks[0].removeprefix(_BOM)
+            if blocks[0].lstrip().startswith(b"<"):
+                what = "The server answers with a web page."
+                raise ProviderError("bad_response", what, _REMEDY)
         return [payload for payload in map(self._read, blocks) if payload]
 
     def _read(self, block: bytes) -> bytes:

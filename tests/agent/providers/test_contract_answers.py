@@ -123,10 +123,10 @@ def test_a_number_in_a_mark_may_be_ours(vendor: Vendor) -> None:
 
 
 FOREIGN: dict[str, list[bytes]] = {
-    "openai": [b"", b'{"status": "queued", "output": []}', b'{"status": "comp', b"<html>"],
-    "anthropic": [b"", b'{"content": [', b"<html>"],
-    "gemini": [b"", b"[]", b"{}", b'[{"candidates": [', b"<html>", b"null"],
-    "openai-chat": [b"", b'{"choices": [', b"<html>"],
+    "openai": [b"", b'{"status": "queued", "output": []}', b'{"status": "comp'],
+    "anthropic": [b"", b'{"content": ['],
+    "gemini": [b"", b"[]", b"{}", b'[{"candidates": [', b"null"],
+    "openai-chat": [b"", b'{"choices": ['],
     "ollama": [b"", b'{"message": {}}', b'{"message": '],
 }
 
@@ -137,6 +137,15 @@ def test_bodies_that_are_no_answers(name: str) -> None:
     for body in FOREIGN[name]:
         with pytest.raises(IncompleteError):
             BY_NAME[name].decode(body)
+
+
+@each_row("vendor", VENDORS)
+def test_a_web_page_in_place_of_an_answer(vendor: Vendor) -> None:
+    """It comes with status 200 where the address is that of a site: the error says so."""
+    for page in (b"<!doctype html>\n\n<title>Hi</title>\n", b"\xef\xbb\xbf <html>\r\n", b"<x/>"):
+        with pytest.raises(ProviderError, match="web page") as caught:
+            vendor.decode(page)
+        assert (caught.value.code, "base URL" in caught.value.remedy) == ("bad_response", True)
 
 
 GARBAGE: dict[str, list[bytes]] = {

@@ -260,9 +260,7 @@ _CALL_KEYS = frozenset(
 _FIRST_KEY = re.compile(r"\{\s*(?:[\"']([\w-]*)([\"']?)|\Z)")
 _FIRST_VALUE = re.compile(r"\s*:\s*[\"']([^\"']*)([\"']?)")
 # `{key:<escape>text<escape>,other:7}`, also with `<|"|>` around texts.
-_VALUE = re.compile(
-    r"[\s,]{0,20}(?<![\w-])([\w-]++):(?:(<escape>|<\|\"\|>)(.*?)\2|([\w.+-]++))", re.DOTALL
-)
+_VALUE = re.compile(r'(?s)[\s,]{0,20}(?<![\w-])([\w-]++):(?:(<escape>|<\|"\|>)(.*?)\2|([\w.+-]++))')
 _PREFIX = re.compile(r"^(?:functions|default_api|tools)[.:]|:\d+$")
 _MOST = 16
 

@@ -49,7 +49,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_596,
     "the page's script and style": 11_426,
     "rule data, 100 characters a line": 691,
-    "tests, with comments and blanks": 69_737,
+    "tests, with comments and blanks": 69_743,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -355,14 +355,14 @@ class Reader:
         if head is None or name is None:
             return None
         start = _end(_OBJECT, text, after_marks(text, head.end()))
-        object_ = text[start : start + 1] == "{"
-        if object_ and (escaped := _escaped(text, start + 1)):
+        braced = text[start : start + 1] == "{"
+        if braced and (escaped := _escaped(text, start + 1)):
             arguments, end = escaped
-        elif object_ and (read := value_at(text, start)):
+        elif braced and (read := value_at(text, start)):
             arguments, end = read[0], _end(_OBJECT_END, text, read[1])
         else:
             arguments, end = _pairs(text, head.end())
-        if not arguments and not head["element"] and not object_:
+        if not arguments and not head["element"] and not braced:
             return None
         found = self.checked(name, arguments)
         return ([found], _end(_ELEMENT_END, text, end)) if found else None

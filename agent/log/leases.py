@@ -258,7 +258,8 @@ class Followers(dict[str, set[Follower]]):
         given, last = news.get("events") or [], news.get("last", 0)
         first = last - len(given) + 1
         events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
-        self.push(news.get("session"), events or None)  # too long for a notification; all, if lost
+        # Where the events were too long, a follower reads the store; without a session, all do.
+        self.push(news.get("session"), events or None)
 
 
 class SharedStore:

@@ -79,6 +79,12 @@ def test_without_a_call_nothing_changes(text: str) -> None:
     assert rescue(text, ()) == (text, [])
 
 
+def test_a_call_may_have_no_arguments() -> None:
+    """Empty braces behind the name of a tool are a call of it."""
+    now = ToolSpec("now", "Tells the time.", {"type": "object", "properties": {}})
+    assert rescue("<|tool_call>call:now{}<tool_call|>", [now]) == ("", [("now", {})])
+
+
 def test_text_is_shown_as_soon_as_it_is_no_call() -> None:
     """Prose, other JSON and other tags are not held back once they can be no call."""
     reading = TextCalls(TOOLS)

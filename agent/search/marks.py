@@ -33,6 +33,7 @@ _RAW = re.compile(
 )
 _LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
 _JOINS = re.compile(r"[ \t,;、，]*+\n?(?:and|und|et|y|和|と|、|[&/–-])? *")
+_APART = re.compile(r"\n|[ \t][–-]|[–-] ")
 _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
 _NAME = re.compile(
@@ -112,11 +113,14 @@ def links(text: str, number_at: Callable[[str], int | None]) -> list[Place]:
 
 
 def _with_joins(text: str, found: list[Place]) -> list[Place]:
-    """Adds to places without numbers the comma or "and" that joins them to the one before."""
+    """Adds to places without numbers the comma or "and" that joins them to the one before.
+
+    A dash beside a blank joins no range: it is the writer's.
+    """
     out: list[Place] = []
     for place in found:
         joined = not place.numbers and _chained(text, place.start, out)
-        if joined and "\n" not in text[out[-1].end : place.start]:
+        if joined and not _APART.search(text, out[-1].end, place.start):
             place = replace(place, start=out[-1].end)
         out.append(place)
     return out

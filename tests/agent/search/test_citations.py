@@ -58,6 +58,7 @@ def test_marks_become_citations() -> None:
         ("Wet [1;2].", "Wet [1][2]."),
         ("Wet [1], [9]. Dry [1] and [9].", "Wet [1]. Dry [1]."),
         ("Wet ([1], [9]). Dry [8], [9].", "Wet ([1]). Dry."),
+        ("Wet [1]-[9], [2]/[9], [3] & [9]. Dry [1] - [9] –[8].", "Wet [1], [2], [3]. Dry [1] - –."),
         ("**Wet [9].** **Dry [9]**", "**Wet.** **Dry**"),
         ("See [9]. Show [8], [9].", None),
         ("Wet [9, 8]", None),

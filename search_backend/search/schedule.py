@@ -40,10 +40,10 @@ from searchloop.search_backend.types import (
     SearchResult,
 )
 
-# Seconds without an answer after which an engine is late: an API, and one that is `slow` or has a
-# search of its own.
-PATIENCE, PATIENCE_WITH_SLOW = 1.0, 3.0
-PATIENCE_WITH_SITES = 3.0  # the same for official sites; whose turn is later is left out
+# Shares of the seconds of a search without an answer after which an engine is late: an API, and one
+# that is `slow` or has a search of its own.
+PATIENCE, PATIENCE_WITH_SLOW = 0.1, 0.3
+PATIENCE_WITH_SITES = 0.3  # the same for official sites; whose turn is later is left out
 MOST_WORDS = 800  # characters of what an engine says of its failure
 MOST_STUCK = 8  # calls of an engine that were given up and have not ended
 Ended = Checked | Exception  # how a call ends
@@ -241,6 +241,7 @@ class OneSearch:
         sites: Sequence[Routed] = (),
     ) -> None:
         self._schedule = schedule
+        self._seconds = schedule.settings.seconds
         self._clock = schedule.clock
         self._http = http
         self._access = access
@@ -298,7 +299,7 @@ class OneSearch:
         if not self._failed() or self._clock() >= end:
             return
         for choice in sites:
-            self._start(choice.engine, choice.why, PATIENCE_WITH_SITES)
+            self._start(choice.engine, choice.why, PATIENCE_WITH_SITES * self._seconds)
         while late := [call.late for call in self._calls.values() if call.why]:
             if (seconds := min(max(late), end) - self._clock()) <= 0:
                 return
@@ -321,7 +322,7 @@ class OneSearch:
             # Halved for each engine that is late, so that many cost like two.
             at_work = sum(not call.why for call in self._calls.values())
             slow = engine.slow or engine.wire is None
-            patience = (PATIENCE_WITH_SLOW if slow else PATIENCE) / 2**at_work
+            patience = (PATIENCE_WITH_SLOW if slow else PATIENCE) * self._seconds / 2**at_work
         sent = self._clock() + wait
         task = asyncio.create_task(self._ask(engine, wait))
         self._calls[task] = _Call(engine, sent, wait, sent + patience, why)

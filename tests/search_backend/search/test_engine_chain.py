@@ -36,6 +36,7 @@ from tests.search_backend.hostile import DATA, serving
 from tests.search_backend.hostile import answer as hostile_answer
 
 Answer = Callable[[Received], Reply]
+SECONDS = 1.0  # of a search: hanging engines are waited for that long, others answer meanwhile
 
 
 class Hanging(Clock):
@@ -43,7 +44,7 @@ class Hanging(Clock):
 
     def hang(self, _: Received) -> Reply:
         """No answer, for longer than the chain waits; nothing else makes an engine late."""
-        self.now += PATIENCE + 0.1
+        self.now += PATIENCE * SECONDS + 0.01
         return HANG
 
 
@@ -102,7 +103,7 @@ def house(
             script = [answer] * 99 if isinstance(answer, Reply) else answer
             servers[name] = stack.enter_context(FakeServer(script))
             engines[name] = wired(name, servers[name], (rates or {}).get(name, 0.0))
-        chain = chain_of(tmp_path, engines, clock, **({"seconds": 5.0} | settings))
+        chain = chain_of(tmp_path, engines, clock, **({"seconds": SECONDS} | settings))
         stack.callback(chain.close)
         yield House(chain, servers)
 
@@ -311,7 +312,7 @@ def test_a_refused_key_is_not_tried_again_soon(tmp_path: Path) -> None:
 
 def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:
     """A search ends at its deadline, and says of each engine that it did not answer."""
-    with house(tmp_path, {"one": HANG, "two": HANG}, time.monotonic, seconds=1.2) as h:
+    with house(tmp_path, {"one": HANG, "two": HANG}, time.monotonic, seconds=0.3) as h:
         answer = h.ask()
     assert answer.status == "error"
     assert trail(answer) == [("one", "error", "timeout"), ("two", "error", "timeout")]
@@ -342,7 +343,7 @@ def test_the_first_of_two_late_engines_may_still_win(tmp_path: Path) -> None:
     clock, replaced = Clock(), threading.Event()
 
     def late(_: Received) -> Reply:
-        clock.now += PATIENCE + 0.1
+        clock.now += PATIENCE * SECONDS + 0.01
         assert replaced.wait(60)
         return found("https://a.example/")
 

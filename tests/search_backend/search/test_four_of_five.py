@@ -46,7 +46,7 @@ def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
 
         return answer
 
-    with house(home, {name: moody(name) for name in NAMES}, clock, seconds=8.0) as h:
+    with house(home, {name: moody(name) for name in NAMES}, clock) as h:
         assert h.ask("well").engine == "a"
         sick.set()
         told = [h.ask(f"ill {n}") for n in range(2)]

@@ -41,7 +41,6 @@ class Model:
     native: bool = False
     listed: bool = True
     size: str = "8.2B"
-    family: str = "fake"
     letters: float = 4
     most: int = 1_000_000
     disk: int = 1_000_000
@@ -56,9 +55,7 @@ class Model:
 class Answer:
     """One scripted answer of `/api/chat`.
 
-    `error` ends the stream with an error line; with `status` it is the whole answer. `end` says how
-    the connection ends, `drop` how many bytes are missing at the end. `cut` writes the stream in
-    pieces of that many bytes instead of one a line.
+    With `status` an `error` is the whole answer. `end` says how the connection ends.
     """
 
     parts: Sequence[Mapping[str, Any]] = ()
@@ -66,9 +63,6 @@ class Answer:
     error: str = ""
     status: int = 200
     end: End = "done"
-    drop: int = 0
-    cut: int = 0
-    headers: Mapping[str, str] | None = None
 
 
 def say(*pieces: str, **more: Any) -> Answer:
@@ -81,22 +75,18 @@ def think(thought: str, *pieces: str, **more: Any) -> Answer:
     return Answer([{"content": "", "thinking": thought}, *({"content": p} for p in pieces)], **more)
 
 
-def call(name: str, arguments: Any, call_id: str | None = None, **more: Any) -> Answer:
-    """An answer that is one tool call."""
-    return Answer([call_part(name, arguments, call_id)], **more)
-
-
-def call_part(name: str, arguments: Any, call_id: str | None = None) -> dict[str, Any]:
-    """One line with a tool call; servers of old gave no id."""
+def call(name: str, arguments: Any, call_id: str | None = None) -> Answer:
+    """An answer that is one tool call; servers of old gave no id."""
     function = {"name": name, "arguments": arguments}
     item = {"id": call_id, "function": function} if call_id else {"function": function}
-    return {"content": "", "tool_calls": [item]}
+    return Answer([{"content": "", "tool_calls": [item]}])
 
 
-def slip(raw: str = '{"query": ]', **more: Any) -> Answer:
+def slip() -> Answer:
     """The server's parser fails on what the model wrote: a 500, though the model is to blame."""
     reason = "invalid character ']' looking for beginning of value"
-    return Answer(status=500, error=f"error parsing tool call: raw='{raw}', err={reason}", **more)
+    error = f"error parsing tool call: raw='{{\"query\": ]', err={reason}"
+    return Answer(status=500, error=error)
 
 
 class FakeOllama(FakeServer):
@@ -129,7 +119,6 @@ class FakeOllama(FakeServer):
         self._library = {model.full_name: model for model in library}
         self._stalls = stalls
         self._windows: dict[str, int] = {}
-        self._expires: dict[str, str] = {}
         self.chats: list[dict[str, Any]] = []
         self.prompt_tokens: list[int] = []
         self.summaries: list[dict[str, Any]] = []
@@ -161,7 +150,7 @@ class FakeOllama(FakeServer):
     def _running(self, name: str) -> dict[str, Any]:
         entry, window = tag(self._models[name]), self._windows[name]
         memory = {"size": 6_000_000_000, "size_vram": 3_000_000_000, "context_length": window}
-        return {**entry, **memory, "expires_at": self._expires[name]}
+        return {**entry, **memory, "expires_at": "2026-11-20T10:05:00.123456789-07:00"}
 
     def _find(self, name: Any) -> Model | Reply:
         if not isinstance(name, str) or not name:
@@ -170,24 +159,20 @@ class FakeOllama(FakeServer):
         return self._models.get(full) or refuse(404, f"model '{name}' not found")
 
     def _chat(self, request: Received) -> Reply:
-        try:
-            body = request.json
-        except ValueError:
-            return refuse(400, "invalid character in JSON")
+        body = request.json
         model = self._find(body.get("model"))
         if not body.get("messages") and isinstance(model, Model):
-            return self._load(model, body)
+            return self._load(model, stays=body.get("keep_alive") != 0)
         self.chats.append(body)
         if isinstance(model, Reply):
             return model
-        wrong = self._cloud(model) or check_body(body)
+        wrong = check_body(body)
         wrong = wrong or check_abilities(body, model.full_name, model.capabilities)
         if wrong:
             return wrong
         options = body.get("options") or {}
         window = min(options.get("num_ctx") or model.num_ctx, model.trained, model.most)
         self._windows[model.full_name] = window
-        self._expires[model.full_name] = expiry(body.get("keep_alive"))
         tokens = int(count_tokens(body) * 4 / model.letters)
         if tokens > window:
             if body.get("truncate") is False and not self._cuts:
@@ -196,23 +181,21 @@ class FakeOllama(FakeServer):
             tokens = window // 2 + 2
         if SUMMARISE in json.dumps(body):
             self.summaries.append(self.chats.pop())
-            return play(model, say("The ferry leaves from pier four [1]."), tokens, True)
+            return play(model, say("The ferry leaves from pier four [1]."), tokens)
         self.prompt_tokens.append(tokens)
         answer = self._choose(body)
         if answer is None:
             return refuse(500, "the script is over")
-        return play(model, answer, tokens, body.get("stream", True))
+        return play(model, answer, tokens)
 
-    def _load(self, model: Model, body: Mapping[str, Any]) -> Reply:
+    def _load(self, model: Model, *, stays: bool) -> Reply:
         """A request without messages loads the model, or takes it out of memory."""
-        gone = body.get("keep_alive") == 0
-        if gone:
-            self._windows.pop(model.full_name, None)
-        else:
-            self._windows[model.full_name] = model.num_ctx
-            self._expires[model.full_name] = expiry(body.get("keep_alive"))
-        reason = "unload" if gone else "load"
-        return json_reply(last_line(model, Answer(done_reason=reason), 0, []))
+        self._windows |= {model.full_name: model.num_ctx}
+        if not stays:
+            del self._windows[model.full_name]
+        return json_reply(
+            last_line(model, Answer(done_reason="load" if stays else "unload"), 0, [])
+        )
 
     def _delete(self, body: Mapping[str, Any]) -> Reply:
         name = str(body.get("model") or body.get("name") or "")
@@ -237,19 +220,6 @@ class FakeOllama(FakeServer):
             return Reply(pieces[:3], 200, {"content-type": "application/x-ndjson"}, end="stall")
         return Reply(pieces, 200, {"content-type": "application/x-ndjson"})
 
-    def _cloud(self, model: Model) -> Reply | None:
-        if not model.remote_host:
-            return None
-        if self._cloud_disabled:
-            return refuse(403, "ollama cloud is disabled: remote inference is unavailable")
-        return None
-
-
-def expiry(keep_alive: Any) -> str:
-    """When a model leaves, as `/api/ps` writes it: nanoseconds, an offset, far away for never."""
-    years = 300 if isinstance(keep_alive, int) and keep_alive < 0 else 0
-    return f"{2026 + years}-11-20T10:05:00.123456789-07:00"
-
 
 def tag(model: Model) -> dict[str, Any]:
     """A model as `/api/tags` lists it."""
@@ -258,7 +228,7 @@ def tag(model: Model) -> dict[str, Any]:
         "model": model.full_name,
         "digest": f"{sum(model.full_name.encode()):064x}",
         "size": model.disk,
-        "details": {"format": "gguf", "family": model.family, "parameter_size": model.size},
+        "details": {"format": "gguf", "parameter_size": model.size},
     }
     if model.listed:
         entry["capabilities"] = list(model.capabilities)
@@ -268,32 +238,15 @@ def tag(model: Model) -> dict[str, Any]:
     return entry
 
 
-def play(model: Model, answer: Answer, tokens: int, stream: bool) -> Reply:
+def play(model: Model, answer: Answer, tokens: int) -> Reply:
     """The scripted answer in the way this kind of model gives it."""
-    headers = dict(answer.headers or {})
     if answer.status >= 400:
-        return json_reply({"error": answer.error}, answer.status, headers)
+        return refuse(answer.status, answer.error)
     parts = [dict(part) for part in answer.parts]
     held = [item for part in parts for item in part.pop("tool_calls", [])] if model.native else []
-    if not stream:
-        merged = {key: "".join(p.get(key, "") for p in parts) for key in ("content", "thinking")}
-        calls = held or [item for part in parts for item in part.get("tool_calls", [])]
-        line = last_line(model, answer, tokens, calls)
-        return json_reply({**line, "message": {**line["message"], **merged}}, 200, headers)
-    lines = [chunk(model, part) for part in parts]
-    if answer.error:
-        lines.append({"error": answer.error})
-    else:
-        lines.append(last_line(model, answer, tokens, held))
+    lines = [*(chunk(model, part) for part in parts), last_line(model, answer, tokens, held)]
     pieces = [json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines]
-    whole = b"".join(pieces)
-    if answer.drop:
-        whole = whole[: -answer.drop]
-    if answer.cut or answer.drop:
-        step = answer.cut or len(whole)
-        pieces = [whole[at : at + step] for at in range(0, len(whole), step)]
-    headers.setdefault("content-type", "application/x-ndjson")
-    return Reply(pieces, 200, headers, end=answer.end)
+    return Reply(pieces, headers={"content-type": "application/x-ndjson"}, end=answer.end)
 
 
 def chunk(model: Model, part: Mapping[str, Any]) -> dict[str, Any]:

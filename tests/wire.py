@@ -13,8 +13,7 @@ class Wire:
     `lose(n)`: of the nth message from now on that holds `mark`, the answer is lost with its
     connection: the server has done what it was asked, and nobody knows. `cut(n, asks)`: after n
     more bytes to the server, or from it, the connection breaks, in whatever message that is.
-    `mend`: not any more. `hush`: the connections there are stay open, and nothing comes through
-    them any more.
+    `mend`: not any more.
     """
 
     def __init__(self, port: int, mark: bytes) -> None:
@@ -24,7 +23,6 @@ class Wire:
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._count = self._fatal = 0
-        self._hushed = 0
         self._left: dict[bool, int] = {}
         self.lost = threading.Event()
 
@@ -39,11 +37,6 @@ class Wire:
         with self._lock:
             self._left = {asks: count}
             self.lost.clear()
-
-    def hush(self) -> None:
-        """See above."""
-        with self._lock:
-            self._hushed += 1
 
     def mend(self) -> None:
         """See above."""
@@ -62,11 +55,8 @@ class Wire:
     def _pass(
         self, source: socket.socket, target: socket.socket, doomed: threading.Event, asks: bool
     ) -> None:
-        quiet = self._hushed
         with suppress(OSError):
             while data := source.recv(65536):
-                if quiet != self._hushed:
-                    continue
                 if asks and self._meets(data):
                     doomed.set()
                 elif doomed.is_set():

@@ -126,7 +126,7 @@ FOREIGN: dict[str, list[bytes]] = {
     "openai": [b"", b'{"status": "queued", "output": []}', b'{"status": "comp'],
     "anthropic": [b"", b'{"content": ['],
     "gemini": [b"", b"[]", b"{}", b'[{"candidates": [', b"null"],
-    "openai-chat": [b"", b'{"choices": ['],
+    "openai-chat": [b"", DONE, b'{"choices": [', CHAT.calls('{"day": 1}').partition(b"}}")[0]],
     "ollama": [b"", b'{"message": {}}', b'{"message": '],
 }
 

@@ -22,6 +22,7 @@ from tests.agent.providers.vendors import (
     ELSEWHERE,
     FERRY,
     GEMINI,
+    MISTRAL,
     NATIVE,
     OLLAMA,
     USER,
@@ -177,7 +178,7 @@ def test_text_that_cannot_be_sent(vendor: Vendor) -> None:
 # --- histories ---
 
 
-@pytest.mark.parametrize("vendor", VENDORS, ids=lambda v: v.name)
+@pytest.mark.parametrize("vendor", [*VENDORS, MISTRAL], ids=lambda v: v.model)
 @given(TURNS, st.booleans(), st.booleans(), st.booleans(), st.sampled_from(get_args(Replay)))
 @settings(max_examples=60, deadline=None)
 def test_no_history_is_refused(
@@ -195,7 +196,8 @@ def test_no_history_is_refused(
     messages = transcript(turns)
     sent = vendor.ask(*messages, **more)
     vendor.ask(*messages, answer_now=True, **more)
-    assert vendor.ask(*messages, **more) == sent
+    vendor.ask(*messages, **more | {"model": vendor.model if other else vendor.other})
+    assert vendor.ask(*messages, **more) == sent, "one model's ids are not those of another"
     if not search:
         told = json.dumps([sent.get("tools"), sent.get("web_search_options")])
         assert not any(words in told for words in vendor.searches)
@@ -204,7 +206,7 @@ def test_no_history_is_refused(
     assert vendor.ask(*messages, **more) == sent, "what is remembered changes nothing"
 
 
-@each_row("vendor", VENDORS)
+@each_row("vendor", [*VENDORS, MISTRAL])
 @each_row("search", [None, NATIVE])
 def test_each_request_extends_the_one_before(vendor: Vendor, search: Any) -> None:
     """Byte for byte, a step adds to the end, so prompt caches hit; each message is encoded once."""
@@ -256,7 +258,7 @@ def test_opaque_parts_go_back_to_who_made_them(name: str) -> None:
         assert not any(part in less for part in opaque)
         assert all(call.name in less for call in answer.tool_calls)
         assert json.dumps(answer.content)[1:-1] in less
-    for stranger in VENDORS:
+    for stranger in (*VENDORS, CHAT.at("other.example")):
         if stranger is not vendor:
             sent = json.dumps(stranger.ask(*told))
             assert not any(part in sent for part in opaque)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.errors import ConfigError, NativeSearchRejected, ProviderError
-from searchloop.agent.loop import Outcome, run_agent_loop
-from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected, ProviderError
+from searchloop.agent.loop import Outcome
 from searchloop.agent.transport.refusals import with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -47,10 +45,8 @@ from tests.agent.providers.vendors import (
     XAI,
     Vendor,
     asked,
-    lines,
     using,
 )
-from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.recorded import OURS, REFUSALS
 from tests.tables import each_row
@@ -191,79 +187,57 @@ def test_models_count_as_usable_if_somebody_could_answer(
 # --- ends that are no answer ---
 
 
-def run(vendor: Vendor, reply: Reply) -> Outcome | ProviderError:
-    """How a run with one answer of this provider ends."""
-
-    tools, emit = Toolset([], "ask", SourceTable()), Memory()
-
-    def main(provider: providers.Provider) -> Awaitable[Outcome]:
-        request = Request(vendor.model, ())
-        return run_agent_loop([USER], request, provider=provider, tools=tools, emit=emit)
-
-    try:
-        with FakeServer(lambda _: reply) as server:
-            return using(vendor.name, vendor.env(server.url), main)
-    except ProviderError as error:
-        return error
-
-
-def end_of(vendor: Vendor, why: str, text: str = "Half") -> tuple[Vendor, Reply]:
-    return vendor, vendor.reply(text, why=why)
-
-
-def incomplete(vendor: Vendor, why: str, text: str = "Half") -> tuple[Vendor, Reply]:
-    """How the Responses API cuts an answer."""
-    part = {"type": "output_text", "text": text}
-    output = [{"type": "message", "id": "m_1", "content": [part]}] if text else []
-    details = {"status": "incomplete", "output": output, "incomplete_details": {"reason": why}}
-    return vendor, sse_reply([{"type": "response.incomplete", "response": details}])
+# What we call an end: the reasons that mean it behind half an answer, and those without a word.
+ENDS = [
+    (OPENAI, "empty_answer", "", "completed"),
+    (ANTHROPIC, "answer_cut", "max_tokens model_context_window_exceeded", ""),
+    (ANTHROPIC, "withheld", "refusal", "refusal"),
+    (ANTHROPIC, "endless_pause", "pause_turn", "pause_turn"),
+    (ANTHROPIC, "empty_answer", "", "end_turn stop_sequence"),
+    (GEMINI, "answer_cut", "MAX_TOKENS", "MAX_TOKENS"),
+    (GEMINI, "withheld", "PROHIBITED_CONTENT", "SAFETY"),
+    (GEMINI, "empty_answer", "", "STOP"),
+    (CHAT, "answer_cut", "length repetition_truncation", ""),
+    (CHAT, "withheld", "sensitive RECITATION", "content_filter"),
+    (CHAT, "server_error", "insufficient_system_resource abort", ""),
+    (CHAT, "empty_answer", "", "stop"),
+    (OLLAMA, "answer_cut", "length", ""),
+    (OLLAMA, "empty_answer", "", "stop"),
+]
 
 
-ENDS: list[tuple[tuple[Vendor, Reply], str]] = [
-    *((incomplete(v, "max_output_tokens", t), "answer_cut")
-      for v in (OPENAI, XAI) for t in ("Half", "")),
-    (incomplete(OPENAI, "content_filter"), "withheld"),
-    (incomplete(OPENAI, "content_filter", ""), "withheld"),
-    (end_of(OPENAI, "", ""), "empty_answer"),
-    (end_of(ANTHROPIC, "max_tokens"), "answer_cut"),
-    (end_of(ANTHROPIC, "model_context_window_exceeded"), "answer_cut"),
-    (end_of(ANTHROPIC, "refusal"), "withheld"),
-    (end_of(ANTHROPIC, "refusal", ""), "withheld"),
-    (end_of(ANTHROPIC, "pause_turn"), "endless_pause"),
-    (end_of(ANTHROPIC, "pause_turn", ""), "endless_pause"),
-    (end_of(ANTHROPIC, "end_turn", ""), "empty_answer"),
-    (end_of(ANTHROPIC, "stop_sequence", ""), "empty_answer"),
-    (end_of(GEMINI, "MAX_TOKENS"), "answer_cut"),
-    (end_of(GEMINI, "MAX_TOKENS", ""), "answer_cut"),
-    (end_of(GEMINI, "SAFETY", ""), "withheld"),
-    (end_of(GEMINI, "PROHIBITED_CONTENT"), "withheld"),
-    ((GEMINI, sse_reply([{"promptFeedback": {"blockReason": "SAFETY"}}])), "withheld"),
-    (end_of(GEMINI, "STOP", ""), "empty_answer"),
-    (end_of(CHAT, "length"), "answer_cut"),
-    (end_of(CHAT, "content_filter", ""), "withheld"),
-    (end_of(CHAT, "sensitive"), "withheld"),
-    (end_of(CHAT, "RECITATION"), "withheld"),
-    (end_of(CHAT, "repetition_truncation"), "answer_cut"),
-    (end_of(CHAT, "insufficient_system_resource"), "server_error"),
-    (end_of(CHAT, "abort"), "server_error"),
-    (end_of(CHAT, "stop", ""), "empty_answer"),
-    (end_of(OLLAMA, "length"), "answer_cut"),
-    (end_of(OLLAMA, "stop", ""), "empty_answer"),
-    ((OLLAMA, Reply(lines({"message": {"thinking": "Hm."}, "done": True}))), "empty_answer"),
-]  # fmt: skip
+def ended() -> Iterator[tuple[Vendor, bytes, str]]:
+    """Answers that end so, and those that say it in another way."""
+    for vendor, code, *reasons in ENDS:
+        for text, whys in zip(("Half", ""), reasons, strict=True):
+            yield from ((vendor, vendor.wire(vendor.says(text, why=w)), code) for w in whys.split())
+    for vendor, text in product((OPENAI, XAI), ("Half", "")):
+        part = {"type": "output_text", "text": text}
+        output = [{"type": "message", "id": "m_1", "content": [part]}] if text else []
+        for why, code in (("max_output_tokens", "answer_cut"), ("content_filter", "withheld")):
+            response = {
+                "status": "incomplete",
+                "output": output,
+                "incomplete_details": {"reason": why},
+            }
+            yield vendor, vendor.wire([{"type": "response.incomplete", "response": response}]), code
+    yield GEMINI, GEMINI.wire([{"promptFeedback": {"blockReason": "SAFETY"}}]), "withheld"
+    yield OLLAMA, b'{"message": {"thinking": "Hm."}, "done": true}\n', "empty_answer"
 
 
-@each_row("end, code", ENDS)
-def test_an_end_that_is_no_answer_is_told(end: tuple[Vendor, Reply], code: str) -> None:
+@each_row("vendor, data, code", list(ended()))
+def test_an_end_that_is_no_answer_is_told(vendor: Vendor, data: bytes, code: str) -> None:
     """One sentence and what to do about it; never a silent stop."""
-    ended = run(*end)
-    error = ended.error if isinstance(ended, Outcome) else ended
+    error: AgentError | None
+    try:
+        end = vendor.finished(data)
+        error = Outcome(end.message, end.usage, end.stop_reason).error
+    except ProviderError as fault:
+        error = fault
     assert error
     assert error.code == code
     assert error.message.endswith(".")
     assert error.remedy.endswith(".")
-    if isinstance(ended, Outcome):
-        assert ended.reason == "incomplete"
 
 
 @each_row("vendor", VENDORS)

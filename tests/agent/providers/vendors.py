@@ -217,6 +217,12 @@ def _chat_rules(body: Body, url: str) -> None:
     rules_openai_chat.check_templates(body)
 
 
+def _mistral_rules(body: Body, url: str) -> None:
+    _chat_rules(body, url)
+    if body["model"].startswith("mistral"):
+        rules_openai_chat.check_mistral(body)
+
+
 def _ollama_rules(body: Body, url: str) -> None:
     assert ollama_rules.check_body(body) is None
 
@@ -264,6 +270,7 @@ OLLAMA = Vendor(
      "chat_length_stream"), home=False, kind="application/x-ndjson",
 )  # fmt: skip
 VENDORS = (OPENAI, XAI, ANTHROPIC, GEMINI, CHAT, OLLAMA)
+MISTRAL = replace(CHAT, model="mistral-small-latest", rules=_mistral_rules)
 KEYED = tuple(v for v in VENDORS if v.home)
 BY_NAME = {vendor.name: vendor for vendor in VENDORS}
 """By the name of the provider."""

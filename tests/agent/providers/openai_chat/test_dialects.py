@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 from searchloop.agent.providers.openai_chat.models import Dialects, ListedModels
 from searchloop.agent.types import (
@@ -23,13 +22,10 @@ from searchloop.agent.types import (
     SearchStarted,
     ToolCall,
 )
-from tests.agent.providers.test_contract_requests import TURNS, transcript
-from tests.agent.providers.vendors import CHAT, DONE, FERRY, USER, chunk, results
+from tests.agent.providers.vendors import CHAT, DONE, MISTRAL, USER, chunk, results
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check_mistral
 from tests.tables import each_row
-
-MISTRAL = "mistral-small-latest"
 
 
 def whole(message: Mapping[str, Any], **more: Any) -> bytes:
@@ -40,28 +36,12 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
 # --- requests: ids, order, reasoning, arguments ---
 
 
-@given(TURNS)
-@settings(max_examples=100, deadline=None)
-def test_no_history_is_refused_by_mistral(turns: list[tuple[int, str]]) -> None:
-    """Whoever made it, ids are nine letters and digits, and no question follows a result."""
-    messages = transcript(turns)
-    sent = CHAT.ask(*messages, model=MISTRAL, tools=(FERRY,), system="Be brief.")
-    check_mistral(sent)
-    # What is remembered of one dialect is not that of another, and ids stay the same.
-    CHAT.ask(*messages, tools=(FERRY,))
-    assert sent == CHAT.ask(*messages, model=MISTRAL, tools=(FERRY,), system="Be brief.")
-    encode = CHAT.codec.encode
-    before = encode(Request(MISTRAL, messages)).removesuffix(b'"}]}')
-    more = [*messages, Message("assistant", "Then."), Message("user", "And then?")]
-    assert messages[-1].role != "user" or encode(Request(MISTRAL, more)).startswith(before)
-
-
 def test_an_id_of_mistral_s_own_is_kept() -> None:
     """What the server gave fits and goes back as it was."""
     call = {"id": "aB3dE6gH9", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     data = chunk({"tool_calls": [call]}, "tool_calls") + DONE
-    message = CHAT.finished(data, model=MISTRAL).message
-    sent = CHAT.ask(USER, message, *results(message), model=MISTRAL)
+    message = MISTRAL.finished(data).message
+    sent = MISTRAL.ask(USER, message, *results(message))
     assert sent["messages"][1]["tool_calls"][0]["id"] == "aB3dE6gH9"
 
 

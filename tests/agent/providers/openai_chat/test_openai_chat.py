@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
+from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec, create
 from searchloop.agent.providers.openai_chat.models import find_server
 from searchloop.agent.transport.transport import Transport
@@ -19,7 +19,7 @@ from searchloop.agent.types import (
     Request,
     ToolCall,
 )
-from tests.agent.providers.vendors import CHAT, DONE, USER, chunk, results, using
+from tests.agent.providers.vendors import CHAT, USER, results, using
 from tests.fakes import sse
 from tests.tables import each_row
 
@@ -65,28 +65,6 @@ def test_an_id_of_another_maker_that_was_used_already() -> None:
     other = Message("assistant", "", tool_calls=(ToolCall("call_aa", "f", {}),))
     sent = ask(USER, own, *results(own), other, *results(other))["messages"]
     assert sent[-1]["tool_call_id"] not in ("call_aa", "call_bb")
-
-
-def test_reasoning_goes_back_to_who_made_it() -> None:
-    """Another server of the same model gets neither signatures nor reasoning."""
-    answer = finished(stream_of("reasoning_details_stream")).message
-    sent = CHAT.at("other.example").ask(USER, answer, *results(answer))
-    assert set(sent["messages"][1]) == {"role", "content", "tool_calls"}
-    assert set(sent["messages"][1]["tool_calls"][0]) == {"id", "type", "function"}
-
-
-def test_the_end_of_a_stream() -> None:
-    """`[DONE]` or a reason ends it; anything else is not a whole answer, and worth another try."""
-    text = chunk({"role": "assistant", "content": "High water"})
-    assert finished(text + chunk(None, "stop")).message.content == "High water"
-    assert finished(text + DONE).stop_reason == "stop"
-    assert finished(text + b"data: [DONE]").stop_reason == "stop"
-    half = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"day"'}}
-    call = chunk({"tool_calls": [half]})
-    for cut in (b"", text, text + chunk(None, "stop")[:-9], call, DONE):
-        with pytest.raises(IncompleteError) as caught:
-            decode(cut)
-        assert caught.value.retryable
 
 
 def test_what_stands_beside_a_piece() -> None:

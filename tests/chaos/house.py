@@ -29,7 +29,7 @@ from tests.chaos.dialects import KEY, Dialect
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 SPEED = 100.0
-SILENCE = 80.0  # seconds after which a server counts as silent, on the loop's clock
+SILENCE = 40.0  # seconds after which a server counts as silent, on the loop's clock
 PATIENT = Timeouts(connect=1500.0, read=3000.0, head=9000.0)
 IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, head=9000.0)
 

@@ -31,7 +31,6 @@ EXPORTS = ("md", "html", "json", "trace")
 READERS = ("jina", "tavily", "firecrawl", "crawl4ai")
 COMMANDS = (
     ["config", "--origin"],
-    ["config", "-o", "json"],
     ["mcp", "list"],
     ["mcp", "test", "program"],
 )

@@ -34,9 +34,12 @@ ONCE = {  # what tells an event of a run from any other of its type
 class Zygote:
     """The interpreter that all lives are forked from. Use with `with`."""
 
+    def __init__(self, module: str = "tests.crash.mortal") -> None:
+        self._module = module
+
     def __enter__(self) -> Zygote:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.mortal"],
+            [sys.executable, "-m", self._module],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

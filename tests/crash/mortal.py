@@ -22,7 +22,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Leases
 from searchloop.agent.tools import Tool, tool
@@ -143,7 +142,7 @@ class Life(Working):
 
     async def live(self) -> None:
         """Goes on with what was left, then asks the questions of the order."""
-        approving = asyncio.create_task(self._approve())
+        approving = asyncio.create_task(self.says_yes())
         await self.runner.recover()
         await self.runner.wait(self.session)
         for text in self._order["ask"]:
@@ -154,36 +153,31 @@ class Life(Working):
         approving.cancel()
         await self.close()
 
-    async def _approve(self) -> None:
-        """The user, who says yes to everything."""
-        async for batch in self.log.follow(self.session):
-            for event in batch:
-                if event.type == "approval_requested":
-                    answer = self.fuse.around(self.runner.approvals.answer)
-                    try:
-                        call = event.data["call_id"]
-                        await asyncio.to_thread(answer, self.session, call, "once")
-                    except AgentError:
-                        continue  # it was answered in an earlier life
+    def answer(self, call: str) -> None:
+        """See Working."""
+        self.fuse.around(super().answer)(call)
 
 
-def fork(order: dict[str, Any]) -> dict[str, Any]:
-    """One life, in a process of its own; how it ended."""
+def live(order: dict[str, Any]) -> dict[str, Any]:
+    """One life of a run."""
+    return fork(lambda: asyncio.run(Life(order).live()), order.get("seconds"))
+
+
+def fork(work: Callable[[], object], seconds: float | None = None) -> dict[str, Any]:
+    """Work in a process of its own, killed after so many seconds; how it ended."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            life = Life(order)
-            asyncio.run(life.live())
+            work()
             code = 0
         finally:
             os._exit(code)
-    timer = None
-    if "seconds" in order:
-        timer = threading.Timer(order["seconds"], os.kill, (child, signal.SIGKILL))
+    timer = threading.Timer(seconds or 0, os.kill, (child, signal.SIGKILL))
+    if seconds:
         timer.start()
     _, status = os.waitpid(child, 0)
-    if timer:
+    if seconds:
         timer.cancel()
         timer.join()
     return {"killed": os.WIFSIGNALED(status), "code": os.waitstatus_to_exitcode(status)}
@@ -213,4 +207,4 @@ def whole_life() -> None:
 
 if __name__ == "__main__":
     whole_life()
-    obey(fork)
+    obey(live)

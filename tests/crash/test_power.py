@@ -6,7 +6,6 @@ import asyncio
 import random
 import tempfile
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,21 +66,9 @@ class MarkingLeases(Leases):
         return held
 
 
-async def says_yes(machine: Working) -> None:
-    """The user, who allows everything that is asked."""
-    async with aclosing(machine.log.follow(machine.session)) as batches:
-        async for batch in batches:
-            for event in batch:
-                if event.type == "approval_requested":
-                    with suppress(Conflict):  # it was answered before
-                        machine.runner.approvals.answer(
-                            machine.session, event.data["call_id"], "once"
-                        )
-
-
 async def first_life(machine: Working) -> None:
     """Questions with a search, an approval and a saved file, and a long answer between beats."""
-    user = asyncio.create_task(says_yes(machine))
+    user = asyncio.create_task(machine.says_yes())
     for n in range(3):
         await machine.ask(f"question {n}", approve="ask")
     user.cancel()
@@ -157,7 +144,7 @@ def power_fails(cut: int, luck: random.Random) -> None:
 async def lives_on(machine: Working) -> None:
     """The next message is accepted."""
     async with asyncio.timeout(200):
-        user = asyncio.create_task(says_yes(machine))
+        user = asyncio.create_task(machine.says_yes())
         await machine.goes_on()
         user.cancel()
         await machine.close()

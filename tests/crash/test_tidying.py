@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +18,7 @@ from searchloop.agent.log.backup import backup, check, restore
 from tests.agent.log.test_upkeep import filled, first_version, told
 from tests.agent.run.test_faults import CHANGES, Fault
 from tests.crash.disk import Disk
-from tests.crash.hosts import ROOT
+from tests.crash.harness import Zygote
 from tests.crash.tidying import do
 
 STORE, COPY = "s.sqlite3", "copy"
@@ -28,27 +26,18 @@ Looked = Callable[[Path], None]
 
 
 @pytest.fixture(scope="module")
-def mortal() -> Iterator[Callable[..., bool]]:
-    """Does a piece of work up to a point, where it is killed; False if it was done before."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.tidying"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        into, out = process.stdin, process.stdout
+def zygote() -> Iterator[Zygote]:
+    """Where a piece of work is done up to a point, at which it is killed."""
+    with Zygote("tests.crash.tidying") as made:
+        yield made
 
-        def dies(work: str, store: Path, copy: Path | None, fatal: int) -> bool:
-            order = {"work": work, "store": str(store), "fatal": fatal}
-            into.write(json.dumps({**order, "copy": copy and str(copy)}) + "\n")
-            into.flush()
-            return bool(json.loads(out.readline()))
 
-        yield dies
-        into.close()
+def dies(zygote: Zygote, work: str, store: Path, copy: Path | None, fatal: int) -> bool:
+    """Whether it was killed; False if it was done before."""
+    order = {"work": work, "store": str(store), "copy": copy and str(copy), "fatal": fatal}
+    ended = zygote.live(**order)
+    assert ended["killed"] or ended["code"] == 0
+    return bool(ended["killed"])
 
 
 def finds_no_room(work: str, store: Path, copy: Path | None, fatal: int) -> bool:
@@ -79,10 +68,10 @@ class Way(NamedTuple):
     ],
     ids=lambda given: f"{given[0]} {given[1]}",
 )
-def way(request: pytest.FixtureRequest, mortal: Callable[..., bool]) -> Way:
+def way(request: pytest.FixtureRequest, zygote: Zygote) -> Way:
     """Killed, or without room."""
     name, step = request.param
-    return Way(mortal if name == "killed" else finds_no_room, step)
+    return Way(partial(dies, zygote) if name == "killed" else finds_no_room, step)
 
 
 def all_of(path: Path) -> object:

@@ -6,7 +6,6 @@ renamed, linked, removed or opened otherwise. Orders come as lines of JSON on st
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, restore
 from tests.crash.disk import Disk
-from tests.crash.mortal import Fuse, obey
+from tests.crash.mortal import Fuse, fork, obey
 
 _NAMES = frozenset({"os.rename", "os.remove", "os.link", "open", "shutil.copyfile"})
 
@@ -30,32 +29,22 @@ def do(order: dict[str, Any]) -> None:
         EventLog(store).close()
 
 
-def fork(order: dict[str, Any]) -> bool:
-    """One life, in a process of its own: whether it was killed."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            fuse = Fuse(order["fatal"])
+def until(order: dict[str, Any]) -> None:
+    """Does it up to the point that the order names."""
+    fuse = Fuse(order["fatal"])
 
-            def met(kind: str) -> int:
-                fuse.point()
-                return 0
+    def met(kind: str) -> int:
+        fuse.point()
+        return 0
 
-            def named(event: str, args: tuple[Any, ...]) -> None:
-                if event in _NAMES:
-                    fuse.point()
+    def named(event: str, args: tuple[Any, ...]) -> None:
+        if event in _NAMES:
+            fuse.point()
 
-            sys.addaudithook(named)
-            with Disk(met):
-                do(order)
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
-    return os.WIFSIGNALED(status)
+    sys.addaudithook(named)
+    with Disk(met):
+        do(order)
 
 
 if __name__ == "__main__":
-    obey(fork)
+    obey(lambda order: fork(lambda: until(order)))

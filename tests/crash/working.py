@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from pathlib import Path
 
-from searchloop.agent.errors import ToolError
+from searchloop.agent.errors import AgentError, ToolError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
@@ -99,6 +101,19 @@ class Working:
         await self.runner.wait(self.session)
         await self.ask("again")
         assert self.log.last_event(self.session).data["answer"] == "More."
+
+    async def says_yes(self) -> None:
+        """The user, who allows everything that is asked."""
+        async with aclosing(self.log.follow(self.session)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    if event.type == "approval_requested":
+                        with suppress(AgentError):  # it was answered before
+                            await asyncio.to_thread(self.answer, event.data["call_id"])
+
+    def answer(self, call: str) -> None:
+        """Allows one call."""
+        self.runner.approvals.answer(self.session, call, "once")
 
     async def close(self) -> None:
         """The end."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event, messages_from
 from searchloop.agent.log.session import Turns
+from tests.tables import each_row
 
 Pending = tuple[str, dict[str, Any]]
 
@@ -43,36 +44,36 @@ def change(kind: str, turn: int) -> Pending:
 A, B, C = asked("a"), asked("b"), asked("c")
 
 
-def test_a_question_asked_anew_hides_what_followed_the_old_one() -> None:
-    """The old branch is kept and comes back, with what followed it, when it is chosen."""
-    events = log(*A, *B, *C, *asked("B", 3))
-    assert words(events) == "aB"
-    assert words(log(*A, *B, *C, *asked("B", 3), *asked("d"))) == "aBd"
-    assert words(log(*A, *B, *C, *asked("B", 3), change("branch_chosen", 3))) == "abc"
-    assert words(log(*A, *B, *C, *asked("B", 3), change("branch_chosen", 5))) == "abc"
+ANEW, THREE = [*A, *B, *C, *asked("B", 3)], [*A, *B, *asked("x", 3), *asked("y", 3)]
 
 
-def test_a_removed_turn_is_gone_and_what_followed_stays() -> None:
-    """Nobody stands beside it: the chat closes over the gap, and opens again."""
-    removed = log(*A, *B, *C, change("turn_removed", 3))
-    assert words(removed) == "ac"
-    assert words(log(*A, *B, *C, change("turn_removed", 3), *asked("d"))) == "acd"
-    assert words(log(*A, *B, *C, change("turn_removed", 3), change("turn_restored", 3))) == "abc"
-
-
-def test_a_removed_branch_gives_way_to_its_neighbour() -> None:
-    """Of three answers to the same question the second goes: another is shown, and back again."""
-    three = [*A, *B, *asked("x", 3), *asked("y", 3), change("branch_chosen", 5)]
-    assert words(log(*three)) == "ax"
-    assert words(log(*three, change("turn_removed", 5))) == "ab"
-    assert words(log(*three, change("turn_removed", 5), change("turn_restored", 5))) == "ax"
+@each_row(
+    ("happened", "shown"),
+    [
+        (ANEW, "aB"),  # the old branch is kept with what followed it, and comes back
+        ([*ANEW, *asked("d")], "aBd"),
+        ([*ANEW, change("branch_chosen", 3)], "abc"),
+        ([*ANEW, change("branch_chosen", 5)], "abc"),
+        ([*A, *B, *C, change("turn_removed", 3)], "ac"),  # nobody stands beside it
+        ([*A, *B, *C, change("turn_removed", 3), *asked("d")], "acd"),
+        ([*A, *B, *C, change("turn_removed", 3), change("turn_restored", 3)], "abc"),
+        ([*THREE, change("branch_chosen", 5)], "ax"),
+        ([*THREE, change("branch_chosen", 5), change("turn_removed", 5)], "ab"),  # its neighbour
+        ([*THREE, change("turn_removed", 5), change("turn_restored", 5)], "ax"),
+        ([*A, *asked("b", 77), change("turn_removed", 99)], "ab"),  # numbers of no question
+    ],
+)
+def test_what_a_change_leaves_shown(happened: list[Pending], shown: str) -> None:
+    """A question asked anew hides what followed the old one; a removed turn leaves a gap that
+    closes, or gives way to its neighbour; both come back.
+    """
+    assert words(log(*happened)) == shown
 
 
 def test_what_is_not_there_is_said() -> None:
     """A number that is no question's."""
     with pytest.raises(ConfigError, match="no question number 2"):
         messages_from(log(*A), before=2)
-    assert words(log(*A, *asked("b", 77), change("turn_removed", 99))) == "ab"
 
 
 @st.composite

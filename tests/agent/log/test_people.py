@@ -1,18 +1,15 @@
-"""Several people on one log: nobody reads, changes, follows or stops what is somebody else's."""
+"""Several people on one store: nobody reads, changes, follows or stops what is somebody else's."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.backup import backup, restore
 from searchloop.agent.log.contract import Write
 from tests.waiting import LATE
 
@@ -133,14 +130,3 @@ def test_use_is_counted_and_outlives_the_session(log: EventLog) -> None:
     }
     assert log.used("bob") == []
     assert len(log.used("anna")) == 1
-
-
-def test_a_copy_keeps_whose_it_is(store: Path | str, tmp_path: Path) -> None:
-    """Backup, and restore into an empty store."""
-    with closing(EventLog(store)) as log:
-        hers = filled(log.of_person("anna"))
-    backup(store, tmp_path / "copy")
-    restore(tmp_path / "new.sqlite3", tmp_path / "copy")
-    with closing(EventLog(tmp_path / "new.sqlite3")) as log:
-        assert log.of_person("anna").session(hers).title == HERS
-        assert log.sessions() == []

@@ -89,18 +89,18 @@ def test_a_project_is_found_by_its_name(log: EventLog) -> None:
         log.projects.named("Boat")
 
 
-def test_projects_are_in_a_copy_and_come_back(tmp_path: Path) -> None:
-    """With their files, once, for whom they belong to."""
-    first, second, copy = (tmp_path / name for name in ("a.sqlite3", "b.sqlite3", "copy"))
-    with closing(EventLog(first)) as log:
+def test_a_copy_keeps_whose_it_is(store: Path | str, tmp_path: Path) -> None:
+    """Chats and projects with their files come back once, for whom they belong to."""
+    second, copy = tmp_path / "b.sqlite3", tmp_path / "copy"
+    with closing(EventLog(store)) as log:
         made = log.of_person("anna").projects.create("Hers", {})
         log.of_person("anna").projects.add_files(made.id, [file("a")])
         log.of_person("anna").create_session(model="m", settings={"project": made.id})
-    backup(first, copy)
+    backup(store, copy)
     for _ in range(2):
         restore(second, copy)
     with closing(EventLog(second)) as log:
-        assert log.projects.all() == []
+        assert log.projects.all() == log.sessions() == []
         [found] = log.of_person("anna").projects.all()
         assert (found.name, found.chats, len(found.files)) == ("Hers", 1, 1)
         data = log.of_person("anna").projects.attachments.data(found.id, found.files[0].digest)

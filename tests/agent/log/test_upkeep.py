@@ -110,6 +110,8 @@ def test_settings_of_an_earlier_schema_choose_sessions(store: Path | str) -> Non
         assert log.left_over(3600) == ["temporary"]
         newer = log.create_session(model="m").id
         assert [s.id for s in log.sessions(limit=1)] == [newer, "pinned"]
+        log.append("pinned", [("user_message", {"text": "now the newest"})])
+        assert [s.id for s in log.sessions(limit=1)] == ["pinned"]  # never twice
         log.name_session("provisional", "Named", {})
         assert log.session("provisional").title == "Named"
         log.update_session("archived", {"archived": None, "project": "pro"})

@@ -18,9 +18,7 @@ TEA, URL = Query("tea"), "https://a.example/"
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 400), st.integers(-9, 60))))
-def test_the_newest_values_are_there_within_the_bounds(
-    steps: list[tuple[int, int, int]],
-) -> None:
+def test_the_newest_values_are_there_within_the_bounds(steps: list[tuple[int, int, int]]) -> None:
     """Whatever is put in whatever order and however the clock jumps: the oldest went first, one
     that is too large alone is not kept, and none outlives its time."""
     clock = Clock()

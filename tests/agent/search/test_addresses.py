@@ -192,8 +192,7 @@ def test_the_spelling_of_the_user_is_opened() -> None:
 
 
 @each_row(
-    "unit",
-    cut("a. a.b@ あ. あaあ. x.com http://x)/ https://a( é a- 1. x.y/ 、a.b x😀 http://x/–"),
+    "unit", cut("a. a.b@ あ. あaあ. x.com http://x)/ https://a( é a- 1. x.y/ 、a.b x😀 http://x/–")
 )
 def test_hostile_prose_costs_linear_time(unit: str) -> None:
     """Much of one thing costs about four times as much as a quarter of it."""

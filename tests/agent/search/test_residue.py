@@ -44,13 +44,7 @@ def streamed(pieces: list[str]) -> tuple[str, Residue]:
 
 TOKENS = ["turn", "0", "12", "search", "news", "cite", "file", "start", "word", ".", "ü", "_"]
 TOKENS += ["[", "]", "(", "【", "】", "†", "\U0001f3f4", "\U000e0067", "\U000e007f", "\u202e"]
-TOKENS += [
-    *cut("\ue200 \ue201 \ue202 turn0search1 citeturn2view3"),
-    "[cite: 1",
-    ", ",
-    " ",
-    "\n",
-]
+TOKENS += [*cut("\ue200 \ue201 \ue202 turn0search1 citeturn2view3"), "[cite: 1", ", ", " ", "\n"]
 PIECES = st.lists(st.one_of(st.sampled_from(TOKENS), st.text(max_size=3)), max_size=12)
 
 

@@ -37,11 +37,7 @@ HOSTS = {
     "tavily": "api.tavily.com",
     "wikipedia": "en.wikipedia.org",
 }
-READERS = {
-    "firecrawl": "api.firecrawl.dev",
-    "jina": "r.jina.ai",
-    "tavily": "api.tavily.com",
-}
+READERS = {"firecrawl": "api.firecrawl.dev", "jina": "r.jina.ai", "tavily": "api.tavily.com"}
 # The address is the user's own, or none is asked by us.
 OWN = {"searxng", "generic", "crawl4ai"}
 PAGE = "https://page.example/a"

@@ -51,14 +51,9 @@ def make_client(home: Path, token: str | None = None) -> FlaskClient:
     """The application over fakes, with data in `home`."""
     own = SearchSettings(home, ("fake",))
     library = Library(home, lambda: {"a.md": "# A\n\nkettle"})
-    engines = {
-        "fake": Engine("fake", "Fake", search),
-        "key": Engine("key", "K", search, ("K_KEY",)),
-    }
-    app = create_app(
-        own, token=token, fetch=fetch, library=library, chain=Chain(own, library, engines)
-    )
-    return app.test_client()
+    known = (Engine("fake", "Fake", search), Engine("key", "K", search, ("K_KEY",)))
+    chain = Chain(own, library, {engine.name: engine for engine in known})
+    return create_app(own, token=token, fetch=fetch, library=library, chain=chain).test_client()
 
 
 def post(client: FlaskClient, path: str, data: object) -> tuple[int, Any]:
@@ -73,32 +68,18 @@ def test_web_search_answers_in_the_shape_of_the_contract(client: FlaskClient) ->
     status, answer = post(client, "/api/web-search", asked)
     assert status == 200
     assert answer["attempts"][0].pop("ms") >= 0
-    assert answer == {
-        "query": "tea time",
-        "engine": "fake",
-        "status": "ok",
-        "results": [
-            {
-                "title": "Tea",
-                "url": "https://example.org/tea",
-                "snippet": "About tea.",
-                "source": "fake",
-                "published": "2026-01-02",
-            }
-        ],
-        "attempts": [{"engine": "fake", "status": "ok"}],
-    }
+    found = {"engine": "fake", "status": "ok"}
+    tea = {"title": "Tea", "url": "https://example.org/tea", "snippet": "About tea."}
+    results = [{**tea, "source": "fake", "published": "2026-01-02"}]
+    assert answer == {"query": "tea time", **found, "results": results, "attempts": [found]}
 
 
 def test_a_failed_search_is_a_good_answer_about_a_failure(client: FlaskClient) -> None:
     """The HTTP exchange worked; the answer says that the search did not, and why."""
     status, answer = post(client, "/api/web-search", {"query": "fail"})
     assert (status, answer["status"], answer["engine"]) == (200, "error", None)
-    assert answer["attempts"][0]["error"] == {
-        "code": "network",
-        "message": "The network is down.",
-        "remedy": "Plug it in.",
-    }
+    told = {"code": "network", "message": "The network is down.", "remedy": "Plug it in."}
+    assert answer["attempts"][0]["error"] == told
 
 
 def test_open_page_answers_in_the_shape_of_the_contract(client: FlaskClient) -> None:
@@ -151,6 +132,11 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
         ("open-page", {"url": "https://e.example/", "offset": 10**6}, "beyond the end"),
         ("open-page", {"url": "https://e.example/", "find": ""}, "find is empty"),
         ("open-page", {"url": None}, "'url' is missing"),
+        (
+            "open-page",
+            {"url": "x.example", "allowed_domains": ["a.b", "*.b"]},
+            "allowed_domains[1]",
+        ),
         ("open-page", {"url": "https://e.example/" + "x" * 10_240}, "characters"),
     ],
 )
@@ -265,13 +251,6 @@ def test_domain_rules_hold_on_the_way(tmp_path: Path) -> None:
         assert status(page, allowed_domains=["tea.example"]) == "refused_domain"
         assert status("http://www.never.example/page") == "refused_domain"
         assert len(server.requests) <= seen + 1
-        bad = client.post(
-            "/api/open-page", json={"url": page, "allowed_domains": ["ok.example", "*.b"]}
-        )
-        assert (bad.status_code, "allowed_domains[1]" in bad.json["error"]["message"]) == (
-            400,
-            True,
-        )
 
 
 def test_a_page_ends_with_whoever_asked(client: FlaskClient) -> None:

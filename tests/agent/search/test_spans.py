@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from searchloop.agent.search.citations import locate, widen, without_tracking
+from tests.tables import each_row
 
 URL = "https://tides.example/today?utm_source=openai"
 LINK = f"([tides.example]({URL}))"
 TEXT = f"Høy 🌊🌊 water at nine {LINK}. Low at three."
 START, END = TEXT.index(LINK), TEXT.index(LINK) + len(LINK)
+TWICE = f"one {LINK} and two {LINK}"
+SECOND = TWICE.rindex(LINK)
+BARE = f"see {without_tracking(URL)} now"
+LAST = BARE.index(" now")
+WET = "Water is wet."
 
 
 def units(at: int) -> int:
@@ -19,35 +24,26 @@ def units(at: int) -> int:
     return len(TEXT[:at].encode("utf-16-le")) // 2
 
 
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [(START, END), (units(START), units(END)), (START + 400, END + 400), (-5, -1), (0, 0)],
+@each_row(
+    ("text", "told", "meant"),
+    [
+        (TEXT, (START, END), (START, END)),
+        (TEXT, (units(START), units(END)), (START, END)),
+        *((TEXT, nonsense, (START, END)) for nonsense in ((START + 400, END + 400), (-5, -1))),
+        (TEXT, (0, 0), (START, END)),
+        (BARE, (4, LAST - 1), (4, LAST)),  # an end that is the last character
+        (TWICE, (6, 9), (4, 4 + len(LINK))),
+        (TWICE, (SECOND + 3, SECOND + 5), (SECOND, len(TWICE))),
+        (WET, (0, 8), (0, 8)),  # a provider that marks the claim itself, within the text
+        (WET, (-3, 99), (0, 13)),
+        (WET, (20, 30), None),
+    ],
 )
-def test_all_ways_of_counting(start: int, end: int) -> None:
-    """Code points, UTF-16 units and nonsense all find the link."""
-    assert locate(TEXT, start, end, URL) == (START, END)
-
-
-def test_an_end_that_is_the_last_character() -> None:
-    """A range one short of the address is one that includes its end."""
-    text = f"see {without_tracking(URL)} now"
-    end = text.index(" now") - 1
-    assert locate(text, 4, end, URL) == (4, end + 1)
-
-
-def test_the_nearest_of_several_links() -> None:
-    """The same page cited twice: each citation keeps its own place."""
-    text = f"one {LINK} and two {LINK}"
-    second = text.rindex(LINK)
-    assert locate(text, 6, 9, URL) == (4, 4 + len(LINK))
-    assert locate(text, second + 3, second + 5, URL) == (second, len(text))
-
-
-def test_a_claim_without_a_link() -> None:
-    """A provider that marks the claim itself is believed, within the text."""
-    assert locate("Water is wet.", 0, 8, URL) == (0, 8)
-    assert locate("Water is wet.", -3, 99, URL) == (0, 13)
-    assert locate("Water is wet.", 20, 30, URL) is None
+def test_all_ways_of_counting(
+    text: str, told: tuple[int, int], meant: tuple[int, int] | None
+) -> None:
+    """Code points, UTF-16 units and nonsense all find the link, and of several the nearest."""
+    assert locate(text, *told, URL) == meant
 
 
 @given(st.text(max_size=40), st.integers(-9, 99), st.integers(-9, 99), st.booleans())

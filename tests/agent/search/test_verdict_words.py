@@ -134,12 +134,6 @@ def test_a_passage_is_read_as_text(markdown: str, words: str) -> None:
     assert plain(markdown) == words
 
 
-@given(st.text(st.characters(exclude_characters="\\`*_[]<>#|!~-+ \t", categories=["L", "N", "P"])))
-def test_words_without_signs_stay_as_they_are(text: str) -> None:
-    """Nothing is lost, and twice is as good as once."""
-    assert plain(text) == text == plain(plain(text))
-
-
 SIGNS = ["*", "_", "`", "[", "](", ")", "![", "\\", "|", "\n", "\n- ", "\n> ", "# ", "~", "a", " "]
 
 

@@ -310,14 +310,6 @@ def test_a_refused_key_is_not_tried_again_soon(tmp_path: Path) -> None:
         assert h.asked("one") == 2
 
 
-def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:
-    """A search ends at its deadline, and says of each engine that it did not answer."""
-    with house(tmp_path, {"one": HANG, "two": HANG}, time.monotonic, seconds=0.3) as h:
-        answer = h.ask()
-    assert answer.status == "error"
-    assert trail(answer) == [("one", "error", "timeout"), ("two", "error", "timeout")]
-
-
 def test_an_engine_is_asked_again_after_its_rest(tmp_path: Path) -> None:
     """One that hangs is passed over until then, and for longer if it hangs still."""
     stuck, clock = threading.Event(), Hanging()

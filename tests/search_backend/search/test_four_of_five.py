@@ -31,10 +31,20 @@ FAULTS: dict[str, Reply | None] = {
 }
 
 
-def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
-    """All engines are well, then all but one get a fault: every search still has results, and
-    soon only the good engine is asked.
-    """
+EVERY = [(good, faults) for good in NAMES for faults in itertools.combinations(FAULTS, 4)]
+
+
+@pytest.mark.parametrize(
+    ("good", "faults"),
+    [
+        *((good, ("hangs", "lies", "resets", "garbles")) for good in NAMES),
+        *(("e", (fault,) * 4) for fault in FAULTS),
+        *(pytest.param(*one, marks=pytest.mark.torture) for one in EVERY),
+    ],
+)
+def test_four_of_five_engines_may_fail(tmp_path: Path, good: str, faults: tuple[str, ...]) -> None:
+    """All engines are well, then all but one get a fault, each its own or all the same: every
+    search still has results, and soon only the good engine is asked."""
     ill = dict(zip([name for name in NAMES if name != good], faults, strict=True))
     sick, clock = threading.Event(), Hanging()
 
@@ -46,7 +56,7 @@ def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
 
         return answer
 
-    with house(home, {name: moody(name) for name in NAMES}, clock) as h:
+    with house(tmp_path, {name: moody(name) for name in NAMES}, clock) as h:
         assert h.ask("well").engine == "a"
         sick.set()
         told = [h.ask(f"ill {n}") for n in range(2)]
@@ -59,27 +69,6 @@ def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
             assert codes(answer) == {name: "resting" for name in ill if name < good}
         asked = {name: h.asked(name) - before[name] for name in NAMES}
         assert asked == dict.fromkeys(NAMES, 0) | {good: 3}
-
-
-@pytest.mark.parametrize("good", NAMES)
-def test_each_engine_alone_carries_the_chain(tmp_path: Path, good: str) -> None:
-    """Four different faults at once, wherever the healthy engine stands; one asked in place of one
-    that hangs may fail, too."""
-    survives(tmp_path, good, ("hangs", "lies", "resets", "garbles"))
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_four_of_five_engines_may_have_one_fault(tmp_path: Path, fault: str) -> None:
-    """The last one answers when all before it are ill in the same way."""
-    survives(tmp_path, "e", (fault,) * 4)
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("good", NAMES)
-@pytest.mark.parametrize("faults", [*itertools.combinations(FAULTS, 4)])
-def test_every_combination_of_faults(tmp_path: Path, good: str, faults: tuple[str, ...]) -> None:
-    """Any fault in any place."""
-    survives(tmp_path, good, faults)
 
 
 def test_the_library_is_asked_when_the_web_does_not_answer_in_time(tmp_path: Path) -> None:

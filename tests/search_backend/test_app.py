@@ -132,11 +132,7 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
         ("open-page", {"url": "https://e.example/", "offset": 10**6}, "beyond the end"),
         ("open-page", {"url": "https://e.example/", "find": ""}, "find is empty"),
         ("open-page", {"url": None}, "'url' is missing"),
-        (
-            "open-page",
-            {"url": "x.example", "allowed_domains": ["a.b", "*.b"]},
-            "allowed_domains[1]",
-        ),
+        ("open-page", {"url": "u", "allowed_domains": ["a.b", "*.b"]}, "allowed_domains[1]"),
         ("open-page", {"url": "https://e.example/" + "x" * 10_240}, "characters"),
     ],
 )

@@ -17,26 +17,18 @@ from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Query
 from tests.fakes import FakeServer, Received, Reply
 from tests.search_backend.search.engine_cases import BY_NAME
-from tests.tables import each_row
+from tests.tables import cut, each_row
 
-HOSTS = {
-    "arxiv": "export.arxiv.org",
-    "brave": "api.search.brave.com",
-    "crossref": "api.crossref.org",
-    "ddg": "html.duckduckgo.com",
-    "exa": "api.exa.ai",
-    "firecrawl": "api.firecrawl.dev",
-    "github": "api.github.com",
-    "jina": "s.jina.ai",
-    "ollama": "ollama.com",
-    "openstreetmap": "nominatim.openstreetmap.org",
-    "perplexity": "api.perplexity.ai",
-    "pubmed": "eutils.ncbi.nlm.nih.gov",
-    "serper": "google.serper.dev",
-    "stackexchange": "api.stackexchange.com",
-    "tavily": "api.tavily.com",
-    "wikipedia": "en.wikipedia.org",
-}
+HOSTS = dict(
+    pair.split("=")
+    for pair in cut(
+        "arxiv=export.arxiv.org brave=api.search.brave.com crossref=api.crossref.org"
+        " ddg=html.duckduckgo.com exa=api.exa.ai firecrawl=api.firecrawl.dev github=api.github.com"
+        " jina=s.jina.ai ollama=ollama.com openstreetmap=nominatim.openstreetmap.org"
+        " perplexity=api.perplexity.ai pubmed=eutils.ncbi.nlm.nih.gov serper=google.serper.dev"
+        " stackexchange=api.stackexchange.com tavily=api.tavily.com wikipedia=en.wikipedia.org"
+    )
+)
 READERS = {"firecrawl": "api.firecrawl.dev", "jina": "r.jina.ai", "tavily": "api.tavily.com"}
 # The address is the user's own, or none is asked by us.
 OWN = {"searxng", "generic", "crawl4ai"}
@@ -71,10 +63,8 @@ def test_an_engine_asks_the_one_host_that_its_name_stands_for(tmp_path: Path) ->
         with closing(Chain(own, Library(tmp_path, dict), http=names)) as chain:
             chain.search(Query("tea"), name if not engine.missing(own.keys) else None)
         asked[name] = names.asked
-    assert asked == {name: {host} for name, host in HOSTS.items()} | {
-        "library": set(),
-        "zim": set(),
-    }
+    here = {"library": set[str](), "zim": set[str]()}
+    assert asked == {name: {host} for name, host in HOSTS.items()} | here
 
 
 def test_a_reader_asks_the_one_host_that_its_name_stands_for() -> None:

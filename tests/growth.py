@@ -8,10 +8,11 @@ from bench.page_cost import seconds
 
 # Below so many seconds of CPU a measure is noise.
 LEAST_SECONDS = 0.02
+MOST_GROWTH = 8.0
 
 
 def grows_too_fast(
-    work: Callable[[str], object], small: str, large: str, most: float = 8.0
+    work: Callable[[str], object], small: str, large: str, most: float = MOST_GROWTH
 ) -> bool:
     """Returns whether `large` costs more than `most` times as much CPU as `small`.
 

@@ -11,24 +11,23 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
+from re import _compiler as compiler  # type: ignore[attr-defined]
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from types import BuiltinMethodType
 from typing import Any
 
 from bench.page_cost import seconds
-from tests.growth import grows_too_fast
+from tests.growth import LEAST_SECONDS, MOST_GROWTH, grows_too_fast
 from tests.source_tree import modules
-from tests.tables import each_row
 
-SMALL, LARGE = 16_000, 64_000
-# What costs less at SMALL is not quadratic at LARGE.
-NOISE = 0.004
+FIRST, SMALL, LARGE = 4_000, 16_000, 64_000
 MOST_UNITS = 20
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
-_CATEGORIES = {ops.CATEGORY_DIGIT: "0", ops.CATEGORY_SPACE: " ", ops.CATEGORY_WORD: "a"}
 _LIKELY = "~a0 \n\t-_.,:;<>=\"'()[]{}|/\\*#&é一"
+_SIGNS = [*_LIKELY, *map(chr, range(0x10000))]
 
 
 def parts(op: object, value: Any) -> Sequence[Any]:
@@ -45,29 +44,11 @@ def sample(op: object, value: Any) -> str:
     if op is ops.LITERAL:
         return chr(value)
     if op in (ops.IN, ops.NOT_LITERAL, ops.ANY):
-        members = {ops.IN: value, ops.NOT_LITERAL: [(op, value)], ops.ANY: []}[op]
-        return next((sign for sign in _LIKELY if is_in(sign, members)), first(members))
+        one = compiler.compile(parser.SubPattern(parser.State(), [(op, value)]))
+        return next(filter(one.match, _SIGNS), "a")
     inside = parts(op, value)
     text = "".join(sample(*piece) for piece in inside[0]) if inside else ""
     return text * max(1, value[0]) if op in _REPEATS else text
-
-
-def first(members: Sequence[Any]) -> str:
-    """Returns the first character that a set names."""
-    named = [v if o is ops.LITERAL else v[0] for o, v in members if o in (ops.LITERAL, ops.RANGE)]
-    return chr(named[0]) if named else "a"
-
-
-def is_in(sign: str, members: Sequence[Any]) -> bool:
-    """Tells whether a set holds a character."""
-    held = not members or any(
-        (op is ops.LITERAL and value == ord(sign))
-        or (op is ops.NOT_LITERAL and value != ord(sign))
-        or (op is ops.RANGE and value[0] <= ord(sign) <= value[1])
-        or (op is ops.CATEGORY and _CATEGORIES.get(value) == sign)
-        for op, value in members
-    )
-    return held != any(op is ops.NEGATE for op, _ in members)
 
 
 def beginnings(tree: Sequence[Any], before: str = "") -> Iterator[str]:
@@ -89,25 +70,24 @@ def units(pattern: re.Pattern[Any]) -> list[str]:
     return [*dict.fromkeys((*found, *ends))][:MOST_UNITS]
 
 
-# The patterns of all modules by name, and the method that looks at a text with each.
-PATTERNS: dict[str, tuple[re.Pattern[Any], str]] = {}
-PACKAGES = ("search_backend", "agent", "web", "searchloop")
-_SOURCE = "\n".join(module.text for module in modules(*PACKAGES))
-for _module in modules(*PACKAGES):
-    if _module.path.endswith("__main__.py"):
-        continue
-    _name = _module.name.removeprefix("searchloop.")
-    for _key, _value in vars(
-        import_module(f"searchloop.{_name}".removesuffix(".searchloop"))
-    ).items():
-        _owner = _value.__self__ if isinstance(_value, BuiltinMethodType) else _value
-        if isinstance(_owner, re.Pattern):
-            _calls = set(
-                re.findall(rf"\b{_key}\.(\w+)\b", _module.text if _key[0] == "_" else _SOURCE)
-            )
-            _calls = {_value.__name__} if _owner is not _value else _calls
-            _at_start = _calls and _calls <= {"match", "fullmatch"}
-            PATTERNS[f"{_name}.{_key}"] = _owner, min(_calls) if _at_start else "search"
+def of_modules() -> Iterator[tuple[str, re.Pattern[Any], str]]:
+    """Yields the patterns of all modules: the name, and the method that looks at a text."""
+    every = modules("search_backend", "agent", "web", "searchloop")
+    source = "\n".join(module.text for module in every)
+    for module in (one for one in every if not one.path.endswith("__main__.py")):
+        for key, value in vars(import_module(loaded_name(module.name))).items():
+            owner = value.__self__ if isinstance(value, BuiltinMethodType) else value
+            if isinstance(owner, re.Pattern):
+                text = module.text if key[0] == "_" else source
+                calls = {*re.findall(rf"\b{key}\.(\w+)\b", text)}
+                calls = {value.__name__} if owner is not value else calls
+                at_start = calls and calls <= {"match", "fullmatch"}
+                yield f"{module.name}.{key}", owner, min(calls) if at_start else "search"
+
+
+def loaded_name(name: str) -> str:
+    """Returns the name by which a module is imported."""
+    return f"searchloop.{name.removeprefix('searchloop.')}".removesuffix(".searchloop")
 
 
 def looking(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
@@ -135,43 +115,61 @@ MADE = {
 _FLAGS = {"sub": 4, "split": 3, "compile": 1}
 
 
-def _inner() -> Iterator[tuple[str, re.Pattern[Any] | None, str]]:
-    """Yields the patterns of functions: where, the pattern if its text is known, how it looks."""
-    for module in modules("search_backend"):
-        space = vars(import_module(f"searchloop.{module.name.removeprefix('searchloop.')}"))
-        for function in (n for n in module.nodes if isinstance(n, ast.FunctionDef)):
-            every = [*ast.walk(function)]
-            methods = {id(n.value): n.attr for n in every if isinstance(n, ast.Attribute)}
-            for call in (n for n in every if isinstance(n, ast.Call)):
-                said = ast.unparse(call.func).split(".")
-                if said[0] != "re" or len(said) != 2 or said[1] in ("escape", "purge"):
-                    continue
-                at, flags = _FLAGS.get(said[1], 2), [k.value for k in call.keywords]
-                flags = [ast.unparse(one) for one in (*flags, *call.args[at : at + 1])]
-                where = f"{module.path} {function.name}"
-                how = methods.get(id(call), "search") if said[1] == "compile" else said[1]
-                made = f"re.compile({', '.join([ast.unparse(call.args[0]), *flags])})"
-                try:
-                    known = eval(made, space)  # noqa: S307 - our own source
-                except NameError:
-                    known = None
-                yield where, known, how if how in ("match", "fullmatch") else "search"
+@cache
+def of_functions() -> Sequence[tuple[str, re.Pattern[Any] | None, str]]:
+    """Returns the patterns of functions: where, the pattern if its text is known, how it looks."""
+    return [
+        (f"{module.path} {function.name}", *made)
+        for module in modules("search_backend")
+        if re.search(r"^import re$", module.text, re.MULTILINE)
+        for function in (n for n in module.nodes if isinstance(n, ast.FunctionDef))
+        for made in _made(function, vars(import_module(loaded_name(module.name))))
+    ]
 
 
-INNER = [*_inner()]
-PATTERNS |= {f"{at} {n}": (known, how) for n, (at, known, how) in enumerate(INNER) if known}
+def _made(
+    function: ast.FunctionDef, space: dict[str, Any]
+) -> Iterator[tuple[re.Pattern[Any] | None, str]]:
+    every = [*ast.walk(function)]
+    methods = {id(n.value): n.attr for n in every if isinstance(n, ast.Attribute)}
+    for call in (n for n in every if isinstance(n, ast.Call)):
+        said = ast.unparse(call.func).split(".")
+        if said[0] != "re" or len(said) != 2 or said[1] in ("escape", "purge"):
+            continue
+        at, flags = _FLAGS.get(said[1], 2), [k.value for k in call.keywords]
+        flags = [ast.unparse(one) for one in (*flags, *call.args[at : at + 1])]
+        how = methods.get(id(call), "search") if said[1] == "compile" else said[1]
+        made = f"re.compile({', '.join([ast.unparse(call.args[0]), *flags])})"
+        try:
+            known = eval(made, space)  # noqa: S307 - our own source
+        except NameError:
+            known = None
+        yield known, how if how in ("match", "fullmatch") else "search"
+
+
+def rescans(work: Callable[[str], object], unit: str) -> bool:
+    """Tells whether repetitions of a text cost more and more; the long ones if it may be."""
+    first, small, large = (unit * (n // len(unit)) + "\0" for n in (FIRST, SMALL, LARGE))
+    for text in (first, small):
+        # Even if it grows with the square of the size, the large text costs too little to tell.
+        if seconds(work, text) * (LARGE / len(text)) ** 2 < MOST_GROWTH * LEAST_SECONDS:
+            return False
+    return grows_too_fast(work, small, large)
 
 
 def test_what_a_pattern_is_made_of_at_run_time_is_known() -> None:
     """Each place that makes one has its reason above, and each reason its place."""
-    assert {at for at, known, _ in INNER if known is None} == set(MADE)
+    assert {at for at, known, _ in of_functions() if known is None} == set(MADE)
 
 
-@each_row("name", sorted(PATTERNS))
-def test_no_pattern_rescans(name: str) -> None:
+def test_no_pattern_rescans() -> None:
     """64 KB of any of its own beginnings cost about four times as much as a quarter of that."""
-    work = looking(*PATTERNS[name])
-    for unit in units(PATTERNS[name][0]):
-        small, large = (unit * (size // len(unit)) + "\0" for size in (SMALL, LARGE))
-        if seconds(work, small) > NOISE:
-            assert not grows_too_fast(work, small, large), unit
+    every = [*of_modules(), *((at, known, how) for at, known, how in of_functions() if known)]
+    assert len(every) > 400
+    found = [
+        f"{name}: {unit!r}"
+        for name, pattern, method in every
+        for unit in units(pattern)
+        if rescans(looking(pattern, method), unit)
+    ]
+    assert not found

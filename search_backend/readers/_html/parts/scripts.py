@@ -60,7 +60,7 @@ _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
 _ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
 _begins_with_operator = re.compile(rf"\s*[{_OPERATOR}]").match
 _NUMBER_BEFORE = re.compile(r"(?<![\d.,\u202f\xa0])[\d.,\u202f\xa0]*\d$")
-_LETTERS_BEFORE = re.compile(r"[^\W\d_]+$")
+_LETTERS_BEFORE = re.compile(r"(?<![^\W\d_])[^\W\d_]+$")
 _BRACKETS_BEFORE = re.compile(r"[(\[|]([^()\[\]|]{1,60})[)\]|]$")
 _is_calculation = re.compile(rf"[^\W\d_]|.*[{_OPERATOR}/−-].*|[\d.]+").fullmatch
 _is_year_or_amount = re.compile(r"1[5-9]\d\d|20\d\d|.*[.,\u202f\xa0].*").fullmatch

@@ -21,7 +21,7 @@ TOP = {
 }
 PAYLOADS = {
     *("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode"),
-    *("codeExecutionResult", "toolCall", "toolResponse"),
+    *("codeExecutionResult", "toolCall", "toolResponse", "quantumCall"),
 }
 # https://ai.google.dev/gemini-api/docs/image-understanding#supported-formats
 BLOBS = {*(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "heif")), "application/pdf"}

@@ -14,9 +14,10 @@ from searchloop import Answer as Told
 from searchloop.agent.log.events import Event
 from searchloop.agent.settings import load_environment
 from searchloop.agent.tools import Tool
+from tests.agent.providers.vendors import CHAT
 from tests.agent.scripted import SearchApp, found, page
 from tests.fake_ollama import Answer, Model, say
-from tests.fakes import FakeServer
+from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 
 TOOLLESS = Model("gemma3:4b", ("completion",))
 SMALL = Model("qwen3:4b", num_ctx=4096)
@@ -86,3 +87,34 @@ def lake(size: int = 400, pages: int = 3) -> SearchApp:
 def envelope(tool: str, **arguments: Any) -> Answer:
     """What a model writes into the form."""
     return say(json.dumps({"tool": tool, "arguments": arguments}))
+
+
+LLAMA = (
+    "request ({asked} tokens) exceeds the available context size ({n} tokens), try increasing it"
+)
+
+
+class SmallServer(FakeServer):
+    """A Chat Completions server with a window; a token is a quarter of the characters.
+
+    What is longer it refuses in these `words`, or cuts without a word to `keep` tokens, as Ollama
+    does at /v1. `listed` is what its list says of its one model, `taken` the prompts that it read.
+    """
+
+    def __init__(self, window: int, words: str = "", listed: Any = None, keep: int = 0) -> None:
+        super().__init__(self._reply)
+        self._window, self._words, self._listed, self._keep = window, words, listed, keep
+        self.taken: list[int] = []
+
+    def _reply(self, request: Received) -> Reply:
+        if request.method == "GET":
+            return json_reply({"data": [{"id": "m", **(self._listed or {})}]})
+        asked = len(json.dumps(request.json["messages"])) // 4
+        if asked > self._window and self._words:
+            words = self._words.format(n=self._window, asked=asked)
+            return json_reply({"error": {"message": words, "code": 400}}, 400)
+        self.taken.append(asked)
+        read = asked if asked <= self._window else self._keep
+        *events, done = CHAT.says("At ", "07:40.")
+        counts = {"usage": {"prompt_tokens": read, "completion_tokens": 4}}
+        return sse_reply([*events, {"choices": [], **counts}, done])

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers import Provider
@@ -21,7 +24,6 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.transport.refusals import blamed
 from searchloop.agent.types import Finished, NativeSearch, StreamEvent, TextDelta
 from tests.agent.providers.vendors import (
-    ANTHROPIC,
     BY_NAME,
     CHAT,
     DONE,
@@ -45,7 +47,7 @@ from tests.tables import each_row
 CUT = [(vendor, name) for vendor in VENDORS for name in vendor.recordings if vendor is not CHAT]
 
 
-@pytest.mark.parametrize("vendor", VENDORS, ids=lambda v: v.name)
+@pytest.mark.parametrize("vendor", [v for v in VENDORS if v is not XAI], ids=lambda v: v.name)
 def test_cut_after_every_byte(vendor: Vendor) -> None:
     """Without its last byte a stream is never an answer, wherever it broke off."""
     data = vendor.wire(vendor.says("High water ", "is at ", "07:40 🌊."))
@@ -69,39 +71,6 @@ def test_a_recording_that_was_cut_is_no_answer(vendor: Vendor, name: str) -> Non
         with pytest.raises((IncompleteError, ProviderError)) as caught:
             vendor.decode(data[:end])
         assert caught.value.retryable
-
-
-def _whole(vendor: Vendor) -> tuple[bytes, bytes]:
-    """A streamed answer, and the same as a plain body."""
-    if vendor in (ANTHROPIC, GEMINI):
-        name = {"anthropic": "web_search_stream", "gemini": "search_stream"}[vendor.name]
-        return vendor.stream_of(name), vendor.stream_of("plain_body")
-    data = vendor.stream_of(vendor.recordings[0])
-    if vendor is CHAT:
-        message = {"role": "assistant", "content": "Good."}
-        body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-        return vendor.wire(vendor.says("Good.")), json.dumps(body).encode()
-    if vendor is OLLAMA:
-        *_, end = lines = vendor.says("Good.")
-        pretty = {**json.loads(end), "message": {"content": "Good."}}
-        return vendor.wire(lines), json.dumps(pretty).encode()
-    terminal = json.loads(data.split(b"data: ")[-1])["response"]
-    return data, json.dumps(terminal).encode()
-
-
-@each_row("vendor", VENDORS)
-def test_stream_and_plain_body_agree(vendor: Vendor) -> None:
-    """The same response without streaming gives the same message, and half of it none."""
-    stream, body = _whole(vendor)
-    streamed, whole = vendor.finished(stream), vendor.finished(body)
-    for end in (streamed, whole):
-        assert end.stop_reason == "stop"
-    messages = [replace(end.message, provider_data=None) for end in (streamed, whole)]
-    assert repr(messages[0]) == repr(messages[1])
-    assert vendor is CHAT or streamed.usage == whole.usage
-    for cut in (body[: len(body) // 2], body[:1]):
-        with pytest.raises(IncompleteError):
-            vendor.decode(cut)
 
 
 @pytest.mark.parametrize("vendor", [OPENAI, XAI, CHAT, GEMINI, OLLAMA], ids=lambda v: v.name)
@@ -279,6 +248,24 @@ def test_printed_thinking(vendor: Vendor, text: str) -> None:
         assert (message.thinking, message.content) == PRINTED.get(text, ("", text))
 
 
+PARTS = st.sampled_from(
+    ["<think>", "</think>", "<thinking>", "</thinking>", "<th", "ink>", "</", "a", " ", "\n", "<"]
+)
+
+
+@given(st.lists(PARTS, max_size=12).map("".join), st.lists(st.integers(0, 60), max_size=6))
+def test_printed_thinking_does_not_depend_on_cuts(text: str, cuts: list[int]) -> None:
+    """Any content, cut anywhere, is split as when it comes in one piece; nothing is invented."""
+    edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    for vendor in (CHAT, OLLAMA):
+        cut = vendor.wire(vendor.says(*(text[a:b] for a, b in pairwise(edges))))
+        found, whole = (
+            vendor.finished(each).message for each in (cut, vendor.wire(vendor.says(text)))
+        )
+        assert (found.thinking, found.content) == (whole.thinking, whole.content)
+        assert re.sub(r"\s", "", text).endswith(re.sub(r"\s", "", whole.content))
+
+
 # --- errors ---
 
 
@@ -333,23 +320,14 @@ def test_keys_are_not_quoted(vendor: Vendor) -> None:
 
 @each_row("vendor", VENDORS)
 def test_the_server_decides_about_retries(vendor: Vendor) -> None:
-    """`x-should-retry` wins over the status, and both headers name a delay in seconds."""
+    """`x-should-retry` wins over the status, but for money; both headers name a delay."""
     error = vendor.codec.error
     assert error(400, {"x-should-retry": "true"}, b"{}").retryable
     assert not error(500, {"x-should-retry": "false"}, b"{}").retryable
     limited = error(429, {"retry-after": "7"}, b"{}")
     assert (limited.code, limited.retryable, limited.retry_after) == ("rate_limited", True, 7)
     assert error(503, {"retry-after-ms": "1500"}, b"{}").retry_after == 1.5
-
-
-@each_row("name, body", [
-    ("openai", {"error": {"code": "insufficient_quota"}}), ("anthropic", {}),
-    ("openai-chat", {"error": {"code": "insufficient_quota"}}),
-])  # fmt: skip
-def test_money_does_not_come_back_by_waiting(name: str, body: Any) -> None:
-    """Whatever the server wishes."""
-    found = BY_NAME[name].codec.error(429, {"x-should-retry": "true"}, json.dumps(body).encode())
-    assert (found.code, found.retryable) == ("quota", False)
+    assert vendor is OLLAMA or not error(402, {"x-should-retry": "true"}, b"{}").retryable
 
 
 def test_the_end_mark_of_others() -> None:

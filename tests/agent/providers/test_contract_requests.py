@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from searchloop.agent.errors import ProviderError
 from searchloop.agent.types import Message, NativeSearch, ProviderData, Replay, ToolCall, ToolSpec
 from tests import rules_openai_chat
 from tests.agent.providers.vendors import (
@@ -25,6 +24,7 @@ from tests.agent.providers.vendors import (
     MISTRAL,
     NATIVE,
     OLLAMA,
+    OPAQUE,
     USER,
     VENDORS,
     Vendor,
@@ -234,15 +234,6 @@ def test_each_request_extends_the_one_before(vendor: Vendor, search: Any) -> Non
     assert b"MEMO" in conversation(messages)
 
 
-OPAQUE = {
-    "openai": ("web_search_stream", ["gAAA-whole-1=="]),
-    "anthropic": ("web_search_stream", ["EncA+tide==", "SigOne"]),
-    "gemini": ("function_calls_parallel_stream", ["c2lnbmVkLWZpcnN0"]),
-    "openai-chat": ("reasoning_details_stream", ["c2lnbmVk", "c2ln"]),
-    "xai": ("web_search_stream", ["ws_1"]),
-}
-
-
 @each_row("name", OPAQUE)
 def test_opaque_parts_go_back_to_who_made_them(name: str) -> None:
     """To the letter to the same model; to any other, and to another vendor, text and calls go."""
@@ -285,38 +276,6 @@ def test_ids_and_names_of_other_makers(vendor: Vendor, call_id: str, name: str) 
     """What would break the rules of a server is made to fit, the same way on both sides."""
     call = Message("assistant", "", tool_calls=(ToolCall(call_id, name, {"a": (1,)}),))
     vendor.ask(USER, call, Message("tool", "", tool_call_id=call_id, tool_name=name))
-
-
-def conversations() -> Iterator[Any]:
-    """Every recorded conversation of each vendor."""
-    for vendor in VENDORS:
-        for path in recordings(vendor.folder.name):
-            if path.stem not in ("unknown_parts_stream", "x_search_stream", "x_search_body"):
-                yield pytest.param(vendor, exchanges(path), id=f"{vendor.name}-{path.stem}")
-
-
-@each_row("vendor, conversation", list(conversations()))
-def test_recorded_conversations_can_go_on(vendor: Vendor, conversation: list[Any]) -> None:
-    """What real runs answered is sent back within the rules, searching or not, to any model."""
-    messages: list[Message] = []
-    for exchange in conversation:
-        answer, asked = exchange["response"], exchange.get("request") or {}
-        url = asked.get("url") or vendor.path
-        if (answer.get("status") or 200) != 200 or vendor.path.rpartition("/")[2] not in url:
-            continue
-        data = (answer.get("text") or json.dumps(answer.get("body"))).encode()
-        if answer.get("framing") == "payload-lines":
-            data = b"".join(b"data: %b\n\n" % line for line in data.splitlines() if line.strip())
-        try:
-            found = vendor.finished(data)
-        except ProviderError:
-            continue  # an error inside a stream, or an answer that was polled too early
-        message = found.message
-        goes_on = message.tool_calls or message.details.get("paused")
-        messages += [USER, message, *results(message), *([] if goes_on else [USER])]
-        for model in (vendor.model, vendor.other):
-            for search in {None, NATIVE if vendor.searches else None}:
-                vendor.ask(*messages, USER, model=model, native_search=search)
 
 
 # Refused, but not for the shape of the request: what a key may do, a model can or a server offers.

@@ -23,11 +23,9 @@ from searchloop.agent.types import (
     Message,
     ModelInfo,
     Notice,
-    ProviderData,
     Request,
     StreamEvent,
     TextDelta,
-    ToolCall,
 )
 from tests.agent.providers.vendors import (
     ANTHROPIC,
@@ -39,12 +37,14 @@ from tests.agent.providers.vendors import (
     KEYED,
     NATIVE,
     OLLAMA,
+    OPAQUE,
     OPENAI,
     USER,
     VENDORS,
     XAI,
     Vendor,
     asked,
+    results,
     using,
 )
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
@@ -197,6 +197,7 @@ ENDS = [
     (GEMINI, "answer_cut", "MAX_TOKENS", "MAX_TOKENS"),
     (GEMINI, "withheld", "PROHIBITED_CONTENT", "SAFETY"),
     (GEMINI, "empty_answer", "", "STOP"),
+    (GEMINI, "model_stumbled", "OTHER UNEXPECTED_TOOL_CALL", "MALFORMED_FUNCTION_CALL"),
     (CHAT, "answer_cut", "length repetition_truncation", ""),
     (CHAT, "withheld", "sensitive RECITATION", "content_filter"),
     (CHAT, "server_error", "insufficient_system_resource abort", ""),
@@ -272,78 +273,53 @@ def test_a_blamed_tool_is_a_rejected_search(vendor: Vendor) -> None:
 
 # --- a history that the server refuses ---
 
-OPAQUE = "OPAQUE0123456789"
-WORDS = "At twenty to eight."
-CALL = {"day": "Saturday"}
-VERSIONS = {"openai": "1", "gemini": "1", "anthropic": "1:", "openai-chat": "1 127.0.0.1"}
-BLOCKS: dict[str, list[dict[str, Any]]] = {
-    "openai": [
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": OPAQUE},
-        {"type": "message", "id": "m_1", "content": [{"type": "output_text", "text": WORDS}]},
-        {"type": "function_call", "id": "f_1", "call_id": "c1", "name": "tide", "arguments": "{}"},
-    ],
-    "gemini": [
-        {"text": WORDS},
-        {"functionCall": {"name": "tide", "args": CALL}, "thoughtSignature": OPAQUE},
-    ],
-    "anthropic": [
-        {"type": "thinking", "thinking": "Hm.", "signature": OPAQUE},
-        {"type": "text", "text": WORDS},
-        {"type": "tool_use", "id": "c1", "name": "tide", "input": CALL},
-    ],
-    "openai-chat": [
-        {
-            "role": "assistant",
-            "reasoning_details": [{"type": "reasoning.encrypted", "data": OPAQUE}],
-            "tool_calls": [{"id": "c1", "function": {"name": "tide", "arguments": "{}"}}],
-        }
-    ],
+
+def history(vendor: Vendor, session: str | None = None) -> tuple[Request, Message, list[str]]:
+    """A request with an answer of before that has opaque parts, the answer, and those parts."""
+    name, opaque = OPAQUE[vendor.name]
+    search = NATIVE if vendor.searches else None
+    made = CHAT.at("127.0.0.1") if vendor is CHAT else vendor
+    answer = made.recorded(name, native_search=search)
+    told = (USER, answer, *results(answer), Message("assistant", "At 07:40."), USER)
+    return vendor.request(*told, session_id=session, native_search=search), answer, opaque
+
+
+OF_HISTORY = {  # one for each vendor: `test_what_a_refusal_means` reads them all
+    BY_NAME[r["of"]]: r["body"] for r in REFUSALS if r["means"]["code"] == "history_refused"
 }
 
 
-def history(vendor: Vendor, session: str | None = None) -> Request:
-    name = vendor.name
-    made = ProviderData(name, vendor.model, VERSIONS[name], tuple(BLOCKS[name]))
-    call = ToolCall("c1", "tide", CALL)
-    answer = Message("assistant", WORDS, tool_calls=(call,), provider_data=made)
-    result = Message("tool", "07:40", tool_call_id="c1", tool_name="tide")
-    later = Message("assistant", "At 07:40.")
-    return vendor.request(USER, answer, result, later, USER, session_id=session)
-
-
-OF_HISTORY = [
-    (BY_NAME[r["of"]], r["body"]) for r in REFUSALS if r["means"]["code"] == "history_refused"
-]
-
-
-@each_row("vendor, body", OF_HISTORY)
+@each_row("vendor, body", OF_HISTORY.items())
 def test_opaque_parts_are_left_out_once_for_the_session(vendor: Vendor, body: Any) -> None:
     """The second question pays nothing, another session learns for itself; each is told once."""
 
+    requests, answers, (opaque, *_) = zip(*(history(vendor, s) for s in "aab"), strict=True)
+
     def reply(received: Received) -> Reply:
-        if OPAQUE in received.body.decode():
+        if opaque[0] in received.body.decode():
             return json_reply(body, 400)
         return vendor.reply("Good.")
 
     with FakeServer(reply) as server:
-        events: list[StreamEvent] = vendor.stream(server, *(history(vendor, s) for s in "aab"))
-    assert [OPAQUE in r.body.decode() for r in server.requests] == [True, False, False, True, False]
-    for received in server.requests:
-        assert WORDS in received.body.decode()
-        assert "tide" in received.body.decode()
+        events: list[StreamEvent] = vendor.stream(server, *requests)
+    sent = [json.dumps(received.json) for received in server.requests]
+    assert [opaque[0] in each for each in sent] == [True, False, False, True, False]
+    for each, received in zip(sent, server.requests, strict=True):
+        assert opaque[0] in each or json.dumps(answers[0].content)[1:-1] in each
+        assert all(call.name in each for call in answers[0].tool_calls)
         vendor.rules(received.json, received.path)
     assert [e.message.content for e in events if isinstance(e, Finished)] == ["Good."] * 3
     assert [e.code for e in events if isinstance(e, Notice)] == ["history_as_text"] * 2
 
 
-@each_row("vendor, body", list(dict(OF_HISTORY).items()))
+@each_row("vendor, body", OF_HISTORY.items())
 def test_a_server_that_refuses_everything(vendor: Vendor, body: Any) -> None:
     """There is an end to it, and no request is sent twice."""
     with (
         FakeServer(lambda _: json_reply(body, 400)) as server,
         pytest.raises(ProviderError) as caught,
     ):
-        vendor.stream(server, history(vendor))
+        vendor.stream(server, history(vendor)[0])
     assert caught.value.remedy == "Start a new session."
     bodies = [json.dumps(r.json) for r in server.requests]
     assert len(bodies) == 2
@@ -354,5 +330,5 @@ def test_a_gemini_stream_that_misses_a_signature() -> None:
     """The reason of an end counts as well as a status; the calls get the documented mark."""
     ends = {"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]}
     with FakeServer([sse_reply([ends]), GEMINI.reply()]) as server:
-        GEMINI.stream(server, history(GEMINI))
+        GEMINI.stream(server, history(GEMINI)[0])
     assert "skip_thought_signature_validator" in server.requests[1].body.decode()

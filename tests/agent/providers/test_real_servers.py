@@ -9,7 +9,6 @@ machine, or look like it (`ssh -L 11434:127.0.0.1:11434 gpu-box`): tests leave i
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, aclosing
@@ -26,16 +25,13 @@ from searchloop.agent.providers.ollama.models import full_name
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Finished, Message, ToolCall, ToolSpec
-from tests.agent.providers.local_desk import Desk, desk
+from tests.agent.providers.local_desk import LLAMA, Desk, SmallServer, desk
 from tests.agent.providers.vendors import CHAT, OLLAMA, using
-from tests.chaos import dialects
-from tests.chaos.house import reply
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, think
-from tests.fakes import FakeServer, Received, Reply, json_reply
 
 QUESTION = "Search the web: when does the ferry to Lindhaug leave, and from which pier?"
 MARKS = ("<tool_call", "<|", '{"tool"', '{"name"', "[TOOL_CALLS]")
-WINDOW, NAME = 2048, "tiny-135m"
+WINDOW = 2048
 LONG = "Lake ferries leave in the morning and come back at night, in any weather. " * 36
 NOTE = ToolSpec("note", "Keeps a line.", {"type": "object", "properties": {"text": {}}})
 
@@ -69,21 +65,6 @@ def obliging(body: Any) -> Answer:
     return say(words) if body.get("think") is False else think("Let me see.", words)
 
 
-def played(received: Received) -> Reply:
-    """What llama.cpp answers: its window in the list, a refusal with sizes, counts and words."""
-    if received.method == "GET":
-        return json_reply({"data": [{"id": NAME, "meta": {"n_ctx": WINDOW}}]})
-    said = json.dumps(received.json["messages"])
-    if (size := len(said) // 4) > WINDOW:
-        words = f"request ({size} tokens) exceeds the available context size ({WINDOW} tokens)"
-        error = {"code": 400, "message": words, "type": "exceed_context_size_error"}
-        return json_reply({"error": {**error, "n_prompt_tokens": size, "n_ctx": WINDOW}}, 400)
-    dialect = dialects.load("openai-chat")
-    *answer, end, counts, done = dialect.text("The ferry leaves.")
-    told = counts.replace(b'"prompt_tokens": 9', b'"prompt_tokens": %d' % size)
-    return reply(dialect, [*answer, end, told, done])
-
-
 def smallest(url: str) -> str:
     """The smallest chat model that is installed there."""
     there = [model for model in OLLAMA.listed(url) if model.available and model.local]
@@ -106,7 +87,7 @@ def ollama(request: pytest.FixtureRequest) -> Iterator[Place]:
 @pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.real)])
 def llama(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A server that counts as llama.cpp does, or the one that `make real` has started."""
-    with FakeServer(played) as server:
+    with SmallServer(WINDOW, LLAMA, {"meta": {"n_ctx": WINDOW}}) as server:
         url = os.environ["LLAMA_URL"] if request.param == "real" else f"{server.url}/v1"
         (found,) = [m for m in CHAT.listed(url) if m.available]
         assert (found.local, found.capabilities.context) == (True, WINDOW)

@@ -275,5 +275,14 @@ KEYED = tuple(v for v in VENDORS if v.home)
 BY_NAME = {vendor.name: vendor for vendor in VENDORS}
 """By the name of the provider."""
 
+OPAQUE = {
+    "openai": ("web_search_stream", ["gAAA-whole-1=="]),
+    "anthropic": ("web_search_stream", ["EncA+tide==", "SigOne"]),
+    "gemini": ("function_calls_parallel_stream", ["c2lnbmVkLWZpcnN0"]),
+    "openai-chat": ("reasoning_details_stream", ["c2lnbmVk", "c2ln"]),
+    "xai": ("web_search_stream", ["ws_1"]),
+}
+"""By the same name: a recorded answer, and what nobody else can read of it."""
+
 ELSEWHERE = Message("assistant", "", tool_calls=(ToolCall("toolu_1", "a.b/c", {"x": [1]}),))
 """An answer that no provider here has made."""

@@ -27,7 +27,6 @@ from searchloop.agent.types import (
     ProviderData,
     Request,
     ToolCall,
-    ToolResult,
     ToolSpec,
 )
 from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER, using
@@ -187,17 +186,14 @@ def parts(name: str) -> list[Reply]:
     return [Reply(ANTHROPIC.stream_of(name, number)) for number in (0, 1)]
 
 
-def turn(
-    server: FakeServer, messages: list[Message], search: bool, **result: Any
-) -> tuple[Outcome, list[Event]]:
-    """One turn with a tool that gives this result, and what a log would keep of it."""
+def turn(server: FakeServer, messages: list[Message]) -> tuple[Outcome, list[Event]]:
+    """One turn with a tool, and what a log would keep of it."""
 
-    async def run(arguments: Any, context: Any) -> ToolResult:
-        return ToolResult(context.call_id, tool.name, **(result or {"content": "09:15"}))
+    async def run(arguments: Any, context: Any) -> str:
+        return "09:15"
 
-    tool = LOCAL if result else FERRY
-    emit, tools = Memory(), Toolset([Tool(tool, run)], "ask", SourceTable())
-    request = Request("claude-sonnet-5-5", (), "S", native_search=NATIVE if search else None)
+    emit, tools = Memory(), Toolset([Tool(FERRY, run)], "ask", SourceTable())
+    request = Request("claude-sonnet-5-5", (), "S", native_search=NATIVE)
 
     def main(provider: Provider) -> Awaitable[Outcome]:
         return run_agent_loop(messages, request, provider=provider, tools=tools, emit=emit)
@@ -212,7 +208,7 @@ def test_an_answer_in_two_parts(name: str) -> None:
     """It goes on by itself; stored and read back, the transcript gives the same bytes."""
     messages = [Message("user", "When is high water?")]
     with FakeServer(parts(name)) as server:
-        outcome, kept = turn(server, messages, search=True)
+        outcome, kept = turn(server, messages)
         first, second = server.requests
     for received in (first, second):
         check(received.json)
@@ -224,22 +220,7 @@ def test_an_answer_in_two_parts(name: str) -> None:
     assert len(again) == len(messages)
     again.append(Message("user", "And tomorrow?"))
     with FakeServer([parts("web_search_stream")[1]]) as server:
-        turn(server, again, search=True)
+        turn(server, again)
         (third,) = server.requests
     check(third.json)
     assert third.body.startswith(second.body[: second.body.rindex(b'],"max_tokens"')])
-
-
-def test_our_own_search_is_cited() -> None:
-    """Results go out as citable blocks, and the citation comes back with the session's number."""
-    rows = [{"n": 1, "url": TIDES, "title": "Tide table of Lindhøj"}]
-    content = f"1 results.\n<<f>>\n[1] Tide table of Lindhøj\n{TIDES}\nHigh water 07:40.\n<<f end>>"
-    details = {"kind": "search", "query": "q", "status": "ok", "results": rows}
-    messages = [Message("user", "When is high water?")]
-    with FakeServer(parts("local_results_stream")) as server:
-        outcome, _ = turn(server, messages, search=False, content=content, details=details)
-        check(server.requests[1].json)
-    (result,) = server.requests[1].json["messages"][2]["content"]
-    assert [block["source"] for block in result["content"]] == [TIDES]
-    (citation,) = outcome.message.citations
-    assert (citation.n, citation.url, citation.quote) == (1, TIDES, "High water 07:40.")

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.errors import NativeSearchRejected, ProviderError
+from searchloop.agent.errors import NativeSearchRejected
 from searchloop.agent.providers.gemini.grounding import AnswerParts
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
-from searchloop.agent.providers.gemini.response import STUMBLED
 from searchloop.agent.types import (
     Citation,
     Finished,
@@ -58,16 +57,6 @@ def test_citations_of_any_text(pieces: list[str], data: st.DataObject) -> None:
 
 
 # --- ends ---
-
-
-@pytest.mark.parametrize("reason", sorted(STUMBLED))
-def test_a_stumbling_model_is_asked_again(reason: str) -> None:
-    """Nothing of it is an answer, least of all a call."""
-    call = {"content": {"parts": [{"functionCall": {"name": "f"}}]}, "finishReason": reason}
-    with pytest.raises(ProviderError) as caught:
-        decode(chunks(call))
-    assert caught.value.retryable
-    assert reason in caught.value.message
 
 
 MODEL, ask, ours = GEMINI.model, GEMINI.ask, GEMINI.recorded

@@ -1,33 +1,22 @@
-"""The Ollama codec on bytes: the same events however they are cut, and nothing half-finished."""
+"""Ollama: thinking, addresses, keys, and calls in words."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.providers._answer import ThinkSplitter
 from searchloop.agent.providers.ollama.config import parse_address, read_config
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.types import (
-    Finished,
     Message,
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     ToolSpec,
 )
 from tests.agent.providers.vendors import OLLAMA, USER, lines
 from tests.tables import each_row
 
-SIZES = (1, 2, 3, 7, 64, 1 << 20)
-ask, decode = OLLAMA.ask, OLLAMA.decode
+ask, finished = OLLAMA.ask, OLLAMA.finished
 END: dict[str, Any] = {"message": {"role": "assistant", "content": ""}, "done": True}
 
 
@@ -36,62 +25,9 @@ def codec(**env: str) -> OllamaCodec:
     return OllamaCodec(read_config(env))
 
 
-def stream(*chunks: dict[str, Any], done: bool = True) -> bytes:
+def stream(*chunks: dict[str, Any]) -> bytes:
     """A stream of these chunks, ended as the server ends it."""
-    return b"".join(lines(*chunks, *([END] if done else [])))
-
-
-def text(*pieces: str) -> list[dict[str, Any]]:
-    """One chunk for each piece of content."""
-    return [{"message": {"content": piece}, "done": False} for piece in pieces]
-
-
-def last(events: Sequence[StreamEvent]) -> Finished:
-    """The end of the stream, which must be there once and last."""
-    found = [event for event in events if isinstance(event, Finished)]
-    assert len(found) == 1
-    assert events[-1] is found[0]
-    return found[0]
-
-
-def call(name: Any, arguments: Any, call_id: Any = None) -> dict[str, Any]:
-    """A tool call on the wire."""
-    return {"id": call_id, "function": {"name": name, "arguments": arguments}}
-
-
-# --- thinking ---------------------------------------------------------------------------------
-
-
-def split(*pieces: str) -> tuple[str, str]:
-    """(thinking, text) of content that comes in these pieces."""
-    splitter = ThinkSplitter()
-    deltas = [delta for piece in pieces for delta in splitter.feed(piece)] + splitter.close()
-    assert all(delta.text for delta in deltas)
-    return (
-        "".join(d.text for d in deltas if isinstance(d, ThinkingDelta)),
-        "".join(d.text for d in deltas if isinstance(d, TextDelta)),
-    )
-
-
-PARTS = st.sampled_from(
-    ["<think>", "</think>", "<thinking>", "</thinking>", "<th", "ink>", "</", "a", " ", "\n", "<"]
-)
-
-
-@given(st.lists(PARTS, max_size=12).map("".join), st.lists(st.integers(0, 60), max_size=6))
-def test_think_tags_do_not_depend_on_cuts(content: str, cuts: list[int]) -> None:
-    """Any content, cut anywhere, is split as when it comes in one piece; nothing is invented."""
-    edges = sorted({0, len(content), *(cut for cut in cuts if cut < len(content))})
-    pieces = [content[a:b] for a, b in pairwise(edges)]
-    thinking, answer = split(*pieces)
-    assert (thinking, answer) == split(content)
-    assert re.sub(r"\s", "", content).endswith(re.sub(r"\s", "", answer))
-
-
-@given(st.text(max_size=80).filter(lambda s: not re.match(r"\s*</?th(ink|inking|ought)>", s)))
-def test_ordinary_text_is_never_swallowed(content: str) -> None:
-    """Text that does not begin with a tag comes out letter for letter."""
-    assert split(*content) == ("", content)
+    return b"".join(lines(*chunks, END))
 
 
 # --- encoding ---------------------------------------------------------------------------------
@@ -99,8 +35,8 @@ def test_ordinary_text_is_never_swallowed(content: str) -> None:
 
 def test_thinking_goes_back_inside_its_turn_only() -> None:
     """Thinking before a tool result is sent; that of an earlier turn or another model is not."""
-    data = stream({"message": {"thinking": "Hm.", "tool_calls": [call("f", {})]}})
-    made = last(decode(data)).message
+    calls = [{"function": {"name": "f", "arguments": {}}}]
+    made = finished(stream({"message": {"thinking": "Hm.", "tool_calls": calls}})).message
     result = Message("tool", "x", tool_call_id=made.tool_calls[0].id, tool_name="f")
     sent = ask(USER, made, result)["messages"]
     assert sent[1]["thinking"] == "Hm."
@@ -162,26 +98,18 @@ def test_a_password_in_the_address_is_not_shown() -> None:
     assert "secret" not in caught.value.message
 
 
-@each_row(
-    ("host", "sent"),
-    [
-        ("https://ollama.com", True),
-        ("ollama.com", True),
-        ("http://ollama.com", False),
-        ("https://ollama.com.evil.example", False),
-        ("https://notollama.com", False),
-        ("", False),
-        ("https://gpu-box", False),
-        ("127.0.0.1:9", False),
-    ],
-)
-def test_the_key_goes_only_where_it_belongs(host: str, sent: bool) -> None:
+KEYED = ["https://ollama.com", "ollama.com"]
+UNKEYED = [
+    *("http://ollama.com", "https://ollama.com.evil.example", "https://notollama.com", ""),
+    *("https://gpu-box", "127.0.0.1:9"),
+]
+
+
+@each_row("host", [*KEYED, *UNKEYED])
+def test_the_key_goes_only_where_it_belongs(host: str) -> None:
     """OLLAMA_API_KEY is for ollama.com over https, and for no other host."""
-    env = {"OLLAMA_HOST": host, "OLLAMA_API_KEY": "k1"}
-    assert (codec(**env).headers().get("authorization") == "Bearer k1") is sent
-
-
-# --- errors -----------------------------------------------------------------------------------
+    sent = codec(OLLAMA_HOST=host, OLLAMA_API_KEY="k1").headers().get("authorization")
+    assert (sent == "Bearer k1") is (host in KEYED)
 
 
 def test_a_key_that_was_held_back_is_explained() -> None:
@@ -203,6 +131,7 @@ WRITTEN = '<tool_call>\n{"name": "web_search", "arguments": {"query": "ferry"}}\
 def test_a_call_in_the_thinking_alone_counts() -> None:
     """A model that thinks its call and says nothing has called; one that answers has not."""
     thought = {"message": {"content": "", "thinking": f"I need this.\n{WRITTEN}"}}
-    assert last(decode(stream(thought), tools=(LOOKUP,))).message.tool_calls[0].name == "web_search"
-    answered = stream(thought, *text("At 07:40."))
-    assert last(decode(answered, tools=(LOOKUP,))).message.tool_calls == ()
+    (called,) = finished(stream(thought), tools=(LOOKUP,)).message.tool_calls
+    assert called.name == "web_search"
+    answered = stream(thought, {"message": {"content": "At 07:40."}})
+    assert finished(answered, tools=(LOOKUP,)).message.tool_calls == ()

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from searchloop.agent.tools import Tool
-from searchloop.agent.types import ToolSpec
 from tests.agent.providers.local_desk import FACT, SMALL, TOOLLESS, Desk, desk, envelope, lake
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
 from tests.ollama_rules import check, count_tokens
@@ -126,19 +123,6 @@ def test_a_prompt_that_was_cut_is_told(tmp_path: Path) -> None:
     assert session.notices() == ["prompt_cut"]
 
 
-def test_numbers_of_a_step(tmp_path: Path) -> None:
-    """Load, prompt and generation time, speed and estimate are told."""
-    script = [call("web_search", {"query": "a"}), say(f"{FACT} [1]")]
-    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
-        session.ask("When?", "ollama:qwen3:4b")
-    first, second = session.details()
-    assert {"load_ms", "prompt_ms", "eval_ms", "tokens_per_second", "prompt_estimate"} <= set(first)
-    turn = session.events[-1].data["performance"]
-    assert (turn["load_ms"], turn["prompt_ms"], turn["eval_ms"]) == (200.0, 800.0, 1000.0)
-    assert (turn["tokens_per_second"], turn["calls"]) == (2.0, "native")
-    assert turn["prompt_estimate"] == second["prompt_estimate"]
-
-
 def test_numbers_of_a_turn_are_its_own(tmp_path: Path) -> None:
     """A turn counts its own steps; a model that tells nothing leaves no numbers."""
     with FakeOllama([SMALL], [say("A"), say("B")]) as server, desk(server, tmp_path) as session:
@@ -188,16 +172,6 @@ def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
     assert {m["role"] for m in answered["messages"]} <= {"system", "user", "assistant"}
 
 
-def test_what_was_learnt_is_kept(tmp_path: Path) -> None:
-    """In the next session the model is not offered tools again."""
-    script = [envelope("answer"), say("Hello."), envelope("answer"), say("Hello again.")]
-    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
-        for expected in ("Hello.", "Hello again."):
-            session.session = ""
-            assert session.ask("Hi", "ollama:gemma3:4b").text == expected
-    assert ["tools" in body for body in server.chats] == [True, False, False, False, False]
-
-
 def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None:
     """Words instead of an envelope: the question is searched, pages are read, it answers."""
     script = [say(words) for words in ("It is early.", "I know now.", "I know.", f"{FACT} [1]")]
@@ -243,24 +217,3 @@ def test_what_runs_on_this_machine_costs_nothing(
         told = session.ask("Hi", f"ollama:{model.name}", search=search)
     assert (told.text, told.usage.cost_usd) == ("Hello.", cost)
     assert not session.notices() or search == "local"
-
-
-def test_ten_tools_of_one_name(tmp_path: Path) -> None:
-    """The model is offered the name once, its call runs once, and the answer comes."""
-    ran: list[int] = []
-
-    def numbered(n: int) -> Tool:
-        async def run(arguments: Any, context: Any) -> str:
-            ran.append(n)
-            return f"From {n}."
-
-        return Tool(ToolSpec("lookup", f"Number {n}", {"type": "object", "properties": {}}), run)
-
-    script = [call("lookup", {}), say("Done.")]
-    with (
-        FakeOllama([SMALL], script) as server,
-        desk(server, tmp_path, tools=[numbered(n) for n in range(10)]) as session,
-    ):
-        assert session.ask("Look it up.", "ollama:qwen3:4b", search="off").text == "Done."
-    offered = [tool["function"]["name"] for tool in server.chats[0]["tools"]]
-    assert (offered, ran) == (["lookup"], [0])

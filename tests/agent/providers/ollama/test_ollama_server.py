@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
@@ -20,7 +19,6 @@ from searchloop.agent.types import (
     Message,
     ModelInfo,
     Request,
-    StreamEvent,
 )
 from tests.agent.providers.vendors import asked, using
 from tests.fake_ollama import FakeOllama, Model, say
@@ -33,42 +31,23 @@ CLOUD = Model("big:cloud", remote_host="https://ollama.com:443")
 T = TypeVar("T")
 
 
-def ask(
-    server: FakeServer | str,
-    *messages: Message,
-    model: str = "qwen3:8b",
-    env: dict[str, str] | None = None,
-    **more: Any,
-) -> list[StreamEvent]:
-    """The events of one question, through the ordinary settings."""
-    with TemporaryDirectory() as home:
-        flags = {"SEARCHLOOP_HOME": home, "OLLAMA_HOST": address(server), **(env or {})}
-        return asked(
-            "ollama", flags, Request(model, messages or (Message("user", "Hello"),), **more)
-        )
+def ask(server: FakeServer, model: str = "qwen3:8b", **env: str) -> str:
+    """The answer to a question, through the ordinary settings."""
+    flags = {"OLLAMA_HOST": server.url, **env}
+    end = asked("ollama", flags, Request(model, [Message("user", "Hello")]))[-1]
+    assert isinstance(end, Finished)
+    return end.message.content
+
+
+def host(server: FakeServer | str, work: Callable[[Ollama], Awaitable[T]], **env: str) -> T:
+    """What `work` gives with this server's provider."""
+    url = server if isinstance(server, str) else server.url
+    return using("ollama", {"OLLAMA_HOST": url, **env}, work)
 
 
 def models(server: FakeServer | str, **env: str) -> list[ModelInfo]:
     """What the picker shows for this server."""
     return host(server, Ollama.models, **env)
-
-
-def address(server: FakeServer | str) -> str:
-    """Where to find it."""
-    return server if isinstance(server, str) else server.url
-
-
-def refused(server: FakeServer | str, *messages: Message, **more: Any) -> ProviderError:
-    """The error that one question ends with."""
-    with pytest.raises(ProviderError) as caught:
-        ask(server, *messages, **more)
-    return caught.value
-
-
-def end(events: list[StreamEvent]) -> Finished:
-    """The last event."""
-    assert isinstance(events[-1], Finished)
-    return events[-1]
 
 
 @pytest.mark.parametrize("setting", ["SEARCHLOOP_OFFLINE", "OLLAMA_NO_CLOUD"])
@@ -78,9 +57,9 @@ def test_no_cloud_means_none(setting: str) -> None:
     with FakeOllama([QWEN, disguised, CLOUD], [say("Hi")]) as server:
         for name in ("innocent", "big:cloud"):
             with pytest.raises(ConfigError, match=setting):
-                ask(server, model=name, env={setting: "1"})
+                ask(server, name, **{setting: "1"})
         assert not server.chats
-        assert end(ask(server, env={setting: "1"})).message.content == "Hi"
+        assert ask(server, **{setting: "1"}) == "Hi"
         listed = {m.id: m for m in models(server, **{setting: "1"})}
     assert listed["ollama:qwen3:8b"].available
     for name in ("ollama:innocent:latest", "ollama:big:cloud"):
@@ -137,11 +116,6 @@ def test_the_window_is_the_one_that_is_there() -> None:
 
 
 # --- memory, disk and the server itself --------------------------------------------------------
-
-
-def host(server: FakeServer | str, work: Callable[[Ollama], Awaitable[T]], **env: str) -> T:
-    """What `work` gives with this server's provider."""
-    return using("ollama", {"OLLAMA_HOST": address(server), **env}, work)
 
 
 def loaded(server: FakeServer, model: str = "ollama:qwen3:8b") -> Loaded | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests.agent.log.test_context_plan import research
+from tests.agent.providers.local_desk import LLAMA, SmallServer
 from tests.agent.providers.vendors import CHAT, shown, using
-from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.fakes import FakeServer, json_reply, sse_reply
 from tests.rules_openai_chat import check
 from tests.tables import each_row
 
@@ -42,17 +44,11 @@ def corpus(name: str) -> Any:
 TOOLS = tuple(ToolSpec(t["name"], "", t["parameters"]) for t in corpus("tools"))
 
 
-def spoken(text: str, **more: Any) -> list[Any]:
-    """An answer of these words, in pieces of nine characters; `more` stands behind its end."""
-    *events, _, done = CHAT.says(*(text[at : at + 9] for at in range(0, len(text), 9)))
-    return [*events, {"choices": [], **more}, done]
-
-
-def decode(text: str, server: ChatServer = OWN, **more: Any) -> list[StreamEvent]:
-    """The events of an answer in words, with every tool of the corpus on offer."""
-    decoder = ChatCodec(server).decoder(Request("m", (), tools=TOOLS), "text/event-stream")
-    reply = sse_reply(spoken(text, **more))
-    return [e for piece in reply.pieces for e in decoder.feed(piece)] + list(decoder.close())
+def decode(text: str, server: ChatServer = OWN) -> list[StreamEvent]:
+    """The events of an answer in pieces of nine characters, with each tool of the corpus."""
+    vendor = replace(CHAT, codec=ChatCodec(server))
+    pieces = (text[at : at + 9] for at in range(0, len(text), 9))
+    return vendor.decode(vendor.wire(vendor.says(*pieces)), tools=TOOLS)
 
 
 def end(events: list[StreamEvent]) -> Finished:
@@ -92,31 +88,9 @@ def test_the_official_server_prints_no_calls() -> None:
 
 # --- windows ----------------------------------------------------------------------------------
 
-LLAMA = (
-    "request ({asked} tokens) exceeds the available context size ({n} tokens), try increasing it"
-)
 VLLM = "This model's maximum context length is {n} tokens. However, you requested {asked} tokens."
 STUDIO = "Reached context length of {n} tokens with this model, which does not support overflow."
 MUTE = "The prompt is longer than the context window."
-
-
-class Small(FakeServer):
-    """A server with a window: it counts a quarter of the characters and refuses what is longer."""
-
-    def __init__(self, n: int, words: str, listed: Any = None) -> None:
-        super().__init__(self._reply)
-        self._n, self._words, self._listed = n, words, listed
-        self.taken: list[int] = []
-
-    def _reply(self, request: Received) -> Reply:
-        if request.method == "GET":
-            return json_reply({"data": [{"id": "m", **(self._listed or {})}]})
-        asked = sum(len(m["content"] or "") // 4 for m in request.json["messages"])
-        if asked > self._n:
-            words = self._words.format(n=self._n, asked=asked)
-            return json_reply({"error": {"message": words, "code": 400}}, 400)
-        self.taken.append(asked)
-        return sse_reply(spoken("At 07:40."))
 
 
 def told(server: FakeServer, *messages: Message, times: int = 1) -> list[list[StreamEvent]]:
@@ -138,7 +112,7 @@ def ask(server: FakeServer, *messages: Message, times: int = 1) -> list[Finished
 def test_a_long_session_fits_a_small_window(words: str, listed: Any) -> None:
     """Refused once for its size, a request is shortened; later ones are sent so at once."""
     said = [*research(4), Message("user", "And on Sunday?")]
-    with Small(4096, words, listed) as server:
+    with SmallServer(4096, words, listed) as server:
         first, second = ask(server, *said, times=2)
     assert first.message.content == second.message.content == "At 07:40."
     chats = [r.json for r in server.requests if r.method == "POST"]
@@ -151,7 +125,7 @@ def test_a_long_session_fits_a_small_window(words: str, listed: Any) -> None:
 
 def test_a_window_nobody_tells_is_the_server_s_word() -> None:
     """Without a size anywhere the refusal is passed on, and nothing is tried again."""
-    with Small(1024, MUTE) as server, pytest.raises(ProviderError) as caught:
+    with SmallServer(1024, MUTE) as server, pytest.raises(ProviderError) as caught:
         ask(server, Message("user", "ferry " * 2000))
     assert caught.value.code == "context_length"
     assert [r.method for r in server.requests] == ["POST", "GET"]
@@ -170,29 +144,6 @@ def test_whose_server_it_is(base: str, own: bool) -> None:
     assert ChatServer(base).own is own
 
 
-class Cutting(FakeServer):
-    """A server that cuts a long prompt without a word, as Ollama does at /v1.
-
-    It counts a quarter of the characters. `places` are its answers to GET, by path.
-    """
-
-    def __init__(self, window: int, places: dict[str, Any], keep: int = 0) -> None:
-        super().__init__(self._reply)
-        self._window, self._places = window, places
-        self._keep = keep or window // 2 + 2
-        self.taken: list[int] = []
-
-    def _reply(self, request: Received) -> Reply:
-        if request.method == "GET":
-            found = self._places.get(request.path)
-            return json_reply(found) if found else json_reply({"error": "no"}, 404)
-        asked = len(json.dumps(request.json["messages"])) // 4
-        self.taken.append(asked)
-        count = asked if asked <= self._window else self._keep
-        counts = {"usage": {"prompt_tokens": count, "completion_tokens": 4}}
-        return sse_reply(spoken("At 07:40.", **counts))
-
-
 LONG = (Message("user", "x" * 4000), Message("assistant", "Yes."), Message("user", "y" * 27_000))
 
 
@@ -202,7 +153,7 @@ def notices(events: list[StreamEvent]) -> list[Notice]:
 
 def test_a_prompt_that_was_cut_without_a_word() -> None:
     """It is told once, with the better door; from then on nothing longer is sent."""
-    with Cutting(4096, {}) as server:
+    with SmallServer(4096, keep=2050) as server:
         said = [*research(8), Message("user", "And on Sunday?")]
         first, second = told(server, *said, times=2)
     (notice,) = notices(first)
@@ -216,8 +167,7 @@ def test_a_prompt_that_was_cut_without_a_word() -> None:
 
 def test_a_count_that_differs_but_fits_is_no_cut() -> None:
     """A text of blanks has few tokens: the server's window is large enough, so nobody is told."""
-    places = {"/v1/models": {"data": [{"id": "m", "max_model_len": 32_768}]}}
-    with Cutting(3000, places, keep=600) as server:
+    with SmallServer(3000, listed={"max_model_len": 32_768}, keep=600) as server:
         (events,) = told(server, *LONG)
     assert notices(events) == []
 

@@ -243,6 +243,23 @@ class House:
         await self.runner.wait(self.session)
         return self.log.last_event(self.session)
 
+    async def event(self, kind: str, number: int = 1) -> Event:
+        """The first event of this kind, or a later one, once it is there."""
+        async for batch in self.log.follow(self.session):
+            for event in batch:
+                number -= event.type == kind
+                if not number:
+                    return event
+        raise AssertionError("the session ended")
+
+    async def decide(self, decision: str, *changed: Mapping[str, Any], **options: Any) -> Event:
+        """Asks a question whose first call needs a decision, gives it; the request of the call."""
+        await self.runner.start(self.session, "Do it.", **{"mode": "agent", **options})
+        asked = await self.event("approval_requested")
+        self.runner.approvals.answer(self.session, asked.data["call_id"], decision, *changed)
+        await self.runner.wait(self.session)
+        return asked
+
     def kinds(self) -> list[str]:
         """The types of the session's events, in order."""
         return [event.type for event in self.log.read(self.session)]

@@ -16,7 +16,6 @@ from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approvals, decided, pending
 from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.events import Event
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Capabilities, Request
@@ -64,22 +63,13 @@ async def playing(
         yield house, model
 
 
-async def requested(house: House) -> Event:
-    """The request that the run has come to."""
-    async for batch in house.log.follow(house.session):
-        for event in batch:
-            if event.type == "approval_requested":
-                return event
-    raise AssertionError("the session ended")
-
-
 @pytest.mark.parametrize(("decision", "runs"), [("once", 1), ("always", 1), ("deny", 0)])
 async def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> None:
-    """The request names all that a person needs; the answer comes from another log object."""
+    """The request names all that a person needs; another process may answer it."""
     put, done = writer()
     async with playing(tmp_path, (put,)) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
-        asked = await requested(house)
+        asked = await house.event("approval_requested")
         assert {k: asked.data[k] for k in ("name", "arguments", "effect", "server")} == {
             "name": "put",
             "arguments": {"text": "a"},
@@ -87,9 +77,11 @@ async def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int)
             "server": None,
         }
         assert not done
-        other = EventLog(tmp_path / "sessions.sqlite3")  # as another process would
-        await asyncio.to_thread(Approvals(other).answer, house.session, "call-1", decision)
-        other.close()
+        elsewhere = decision == "once"  # as another process would, which is seen a second later
+        log = EventLog(tmp_path / "sessions.sqlite3") if elsewhere else house.log
+        await asyncio.to_thread(Approvals(log).answer, house.session, "call-1", decision)
+        if elsewhere:
+            log.close()
         await house.runner.wait(house.session)
         assert len(done) == runs
         assert house.log.last_event(house.session).data["reason"] == "stop"
@@ -100,7 +92,7 @@ async def test_a_folder_is_allowed_where_a_file_of_it_changes(tmp_path: Path) ->
     put, done = writer()
     async with playing(tmp_path, (put,)) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
-        assert (await requested(house)).data["folder"] == ""
+        assert (await house.event("approval_requested")).data["folder"] == ""
         with pytest.raises(ConfigError, match="no file of the work folder"):
             house.runner.approvals.answer(house.session, "call-1", "folder")
         house.runner.approvals.answer(house.session, "call-1", "deny")
@@ -117,16 +109,12 @@ async def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> Non
     async with playing(home, (), steps, bring=bring) as (house, _):
         chat = house.session
         house.log.update_session(chat, workspace=str(work))
-        await house.runner.start(chat, "Do it.", mode="agent")
-        assert (await requested(house)).data["folder"] == str(work / "notes")
-        house.runner.approvals.answer(chat, "call-1", "folder")
-        await house.runner.wait(chat)
+        assert (await house.decide("folder")).data["folder"] == str(work / "notes")
     steps = [calls(call("create_file", 2, path="notes/deep/b.md", content="y")), done]
     async with playing(home, (), steps, bring=bring) as (house, _):
-        await house.runner.start(chat, "And again.", mode="agent")
-        await house.runner.wait(chat)
-        asked = [e for e in house.log.read(chat) if e.type == "approval_requested"]
-        assert len(asked) == 1
+        house.session = chat
+        await house.ask("And again.", mode="agent")
+        assert house.kinds().count("approval_requested") == 1
     assert (work / "notes" / "deep" / "b.md").read_text() == "y"
 
 
@@ -135,15 +123,12 @@ async def test_always_is_kept_with_the_session(tmp_path: Path) -> None:
     put, done = writer()
     async with playing(tmp_path, (put,)) as (house, _):
         chat = house.session
-        await house.runner.start(chat, "Do it.", mode="agent")
-        await requested(house)
-        house.runner.approvals.answer(chat, "call-1", "always")
-        await house.runner.wait(chat)
+        await house.decide("always")
     steps = [calls(call("put", 2, text="a")), says("Done."), calls(call("put", 3, text="b"))]
     async with playing(tmp_path, (put,), [*steps, says("No.")]) as (house, _):
+        house.session = chat
         for question, approve in (("Again.", "ask"), ("Another.", "never")):
-            await house.runner.start(chat, question, mode="agent", approve=approve)
-            await house.runner.wait(chat)
+            await house.ask(question, mode="agent", approve=approve)
     assert done == ["a", "a"]
 
 
@@ -155,7 +140,7 @@ async def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
         with pytest.raises(Conflict, match="No call 'call-1' waits"):
             answer(house.session, "call-1", "once")
         await house.runner.start(house.session, "Do it.", mode="agent")
-        await requested(house)
+        await house.event("approval_requested")
         with pytest.raises(ConfigError, match="no decision 'perhaps'"):
             answer(house.session, "call-1", "perhaps")
         with pytest.raises(Conflict):
@@ -248,7 +233,7 @@ async def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
     put, done = writer()
     async with playing(tmp_path, (put,), [PUT[0], says("Fine.")]) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
-        await requested(house)
+        await house.event("approval_requested")
         assert pending(house.log.read(house.session))
         assert await house.runner.cancel(house.session)
         assert not pending(house.log.read(house.session))
@@ -268,15 +253,8 @@ async def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
     step = calls(call("put", 1, text="a"), call("put", 2, text="b"), call("look", 3))
     async with playing(tmp_path, (put, look), [step, says("Done.")]) as (house, model):
         await house.runner.start(house.session, "Do it.", mode="agent")
-        waiting: set[str] = set()
-        async for batch in house.log.follow(house.session):
-            for event in batch:
-                if event.type == "approval_requested":
-                    waiting.add(event.data["call_id"])
-                if event.type == "tool_result" and event.data["call_id"] == "call-3":
-                    waiting.add("looked")
-            if len(waiting) == 3:
-                break
+        await house.event("approval_requested", 2)
+        assert (await house.event("tool_result")).data["call_id"] == "call-3"
         house.runner.approvals.answer(house.session, "call-2", "once")
         house.runner.approvals.answer(house.session, "call-1", "deny")
         await house.runner.wait(house.session)
@@ -294,13 +272,10 @@ async def test_reviewed_queries_take_the_local_path(tmp_path: Path) -> None:
     app = SearchApp({"/api/web-search": found("https://a.example/")})
     steps = [calls(call("web_search", query="tides")), says("So.")]
     async with playing(tmp_path, (), steps, can=NATIVE, app=app) as (house, model):
-        await house.runner.start(house.session, "Tides?", search="native")
-        asked = await requested(house)
+        asked = await house.decide("once", {"query": "high water"}, mode="ask", search="native")
         assert (asked.data["name"], asked.data["arguments"]) == ("web_search", {"query": "tides"})
-        assert not [r for r in app.requests if r[0] == "/api/web-search"]
-        house.runner.approvals.answer(house.session, "call-1", "once", {"query": "high water"})
-        await house.runner.wait(house.session)
-        assert ("/api/web-search", "high water") in [(p, q.get("query")) for p, q in app.requests]
+        searched = [asked["query"] for path, asked in app.requests if path == "/api/web-search"]
+        assert searched == ["high water"]
         assert all(r.native_search is None for r in model.requests)
         assert "native_search_held_back" in [
             e.data["code"] for e in house.log.read(house.session) if e.type == "notice"
@@ -327,8 +302,7 @@ async def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
                 yield event
 
         model.stream = stream  # type: ignore[method-assign]
-        await house.runner.start(house.session, "Tides?", search="native")
-        await house.runner.wait(house.session)
+        await house.ask("Tides?", search="native")
         assert [r.native_search is None for r in model.requests] == [False, True]
 
 
@@ -343,10 +317,8 @@ async def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
     own = replace(diary, private=True)
     steps = [calls(call("diary")), says("So."), says("So.")]
     async with playing(tmp_path, (own,), steps, can=NATIVE) as (house, model):
-        await house.runner.start(house.session, "Look.", search="native")
-        await house.runner.wait(house.session)
+        await house.ask("Look.", search="native")
         assert [r.native_search is None for r in model.requests] == [False, True]
-        await house.runner.start(house.session, "And now?", search="native")
-        await house.runner.wait(house.session)
+        await house.ask("And now?", search="native")
         assert model.requests[2].native_search is None
         assert house.log.session(house.session).search_path.startswith("local")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -58,7 +58,7 @@ def run(
 async def test_looking_at_a_long_call_holds_nobody_up() -> None:
     """The loop goes on with other chats while the text is decoded."""
     act, _ = made(effect="network")
-    text, ticks = " ".join(str(n % 95 + 32) for n in range(12_000)), 0
+    text, ticks = " ".join(str(n % 95 + 32) for n in range(6_000)), 0
 
     async def tick() -> None:
         nonlocal ticks
@@ -373,3 +373,4 @@ class ApprovalMachine(RuleBasedStateMachine):
 
 
 TestApprovals = ApprovalMachine.TestCase
+TestApprovals.settings = settings(max_examples=20, stateful_step_count=25)

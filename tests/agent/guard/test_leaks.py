@@ -75,11 +75,10 @@ DRESSES: dict[str, Callable[[str], str]] = {
 @each_row("dress", DRESSES)
 @each_row("around", ["{}", "tides {} today", "https://a.example/?q={}&x=1"])
 def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
-    """Random keys in this dress, alone and in a query or a URL."""
-    for _ in range(3):
-        key = f"sk-{secrets.token_hex(16)}"
-        text = around.format(DRESSES[dress](key))
-        assert Secrets({"OPENAI_API_KEY": key}).found_in(forms(text)) == "OPENAI_API_KEY", text
+    """A random key in this dress, alone and in a query or a URL."""
+    key = f"sk-{secrets.token_hex(16)}"
+    text = around.format(DRESSES[dress](key))
+    assert Secrets({"OPENAI_API_KEY": key}).found_in(forms(text)) == "OPENAI_API_KEY", text
 
 
 LOSSY = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}

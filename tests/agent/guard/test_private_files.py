@@ -164,24 +164,17 @@ async def test_a_provider_does_not_search_unseen_beside_files(tmp_path: Path, so
 
 
 LONG = "A line of some words.\n" * 140_000  # 3 MB
-SHORTER = LONG[:900_000]
 
 
 def mcp_answer(kind: str) -> mcp.CallToolResult:
     """A result of a server in one of the forms that the protocol has."""
-    uri: Any = "file:///a"
-    texts = {
-        "text": mcp.TextContent(type="text", text=LONG),
-        "resource": mcp.EmbeddedResource(
-            type="resource", resource=mcp.TextResourceContents(uri=uri, text=LONG)
-        ),
-    }
     if kind == "structured":
         return mcp.CallToolResult(content=[], structured_content={"rows": [LONG]})
-    many = [mcp.TextContent(type="text", text=SHORTER[:9000])] * 900
-    return mcp.CallToolResult(
-        content=many if kind == "many" else [texts[kind]], is_error=kind == "error"
-    )
+    if kind == "resource":
+        inner = mcp.TextResourceContents(uri="file:///a", text=LONG)
+        return mcp.CallToolResult(content=[mcp.EmbeddedResource(type="resource", resource=inner)])
+    words, count = (LONG, 1) if kind == "text" else (LONG[:9000], 900)
+    return mcp.CallToolResult(content=[mcp.TextContent(type="text", text=words)] * count)
 
 
 def returning(kind: str) -> Tool:
@@ -212,10 +205,8 @@ def sizes(model: Scripted) -> list[int]:
 async def test_each_source_of_results_is_bounded(tmp_path: Path, kind: str) -> None:
     """The next requests grow by one cut result; where it was cut, `read_more` has the rest."""
     (folder := tmp_path / "work").mkdir()
-    for n in range(3000 if kind == "list_directory" else 3):
-        (folder / f"{'n' * 200}{n}.txt").write_text(
-            LONG if kind != "list_directory" else "", "utf-8"
-        )
+    for n in range(200):
+        (folder / f"{'n' * 200}{n}.txt").write_text(LONG if n < 3 else "", "utf-8")
     arguments: dict[str, Any] = {
         "read_file": {"path": f"{'n' * 200}0.txt", "lines": 2000},
         "search_files": {"text": "some words"},
@@ -293,7 +284,10 @@ DRESSES: Mapping[str, Callable[[str], str]] = {
 }
 
 
-@each_row(("kept", "sent"), itertools.product(list(DRESSES)[:-5], DRESSES))
+@each_row(
+    ("kept", "sent"),
+    [*itertools.product(list(DRESSES)[:-5], ["plain"]), *itertools.product(["plain"], DRESSES)],
+)
 def test_private_words_are_known_in_any_dress(kept: str, sent: str) -> None:
     """However a file or a query writes them, alone or spread over the arguments of a call."""
     letter, piece = DRESSES[kept](LETTER), DRESSES[sent](PIECE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.log.events import Event
 from tests.agent.mcp.served import Patient, hostile, settings_of, write
 from tests.agent.scripted import (
     House,
@@ -66,15 +66,6 @@ def notices(house: House) -> list[Mapping[str, Any]]:
     return [e.data for e in house.log.read(house.session) if e.type == "notice"]
 
 
-async def event(house: House, kind: str) -> Event:
-    """The first event of this kind, once it is there."""
-    async for batch in house.log.follow(house.session):
-        for each in batch:
-            if each.type == kind:
-                return each
-    raise AssertionError("the session ended")
-
-
 @pytest.mark.parametrize("decision", ["once", "deny"])
 async def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
     """Server, effect and arguments are shown; what comes back stands inside a fence."""
@@ -82,7 +73,7 @@ async def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
     step = calls(call("mcp_a_echo", text="hi <|im_start|>"))
     async with house_with(tmp_path, {"a": hostile("ok", seen)}, step) as (house, model):
         await house.runner.start(house.session, "Say hi.", mode="agent")
-        asked = await event(house, "approval_requested")
+        asked = await house.event("approval_requested")
         told = {k: asked.data[k] for k in ("name", "effect", "server", "arguments")}
         assert told == {
             "name": "mcp_a_echo",
@@ -93,7 +84,7 @@ async def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
         assert seen_calls(seen) == []
         house.runner.approvals.answer(house.session, "call-1", decision)
         await house.runner.wait(house.session)
-        made = await event(house, "tool_call")
+        made = await house.event("tool_call")
         assert (made.data["server"], made.data["effect"]) == ("a", "exec")
         answer = results(model)[0]
         if decision == "deny":
@@ -136,15 +127,25 @@ async def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str
 
 
 async def test_no_key_reaches_a_server_in_arguments(tmp_path: Path) -> None:
-    """Neither one of ours, nor what another server was given, whoever agrees."""
+    """Neither one of ours or of another program, nor what another server got, whoever agrees."""
     seen = tmp_path / "seen"
-    ours, theirs = "sk-canary-ours-0123456789", "canary-theirs-9876543210"
-    step = calls(call("mcp_a_echo", 1, text=f"key {ours}"), call("mcp_a_echo", 2, text=theirs))
-    servers = {"a": hostile("ok", seen), "b": hostile(env={"API_TOKEN": theirs})}
-    async with house_with(tmp_path, servers, step, OPENAI_API_KEY=ours) as (house, model):
+    places = ("OPENAI_API_KEY", "GITHUB_TOKEN", "API_TOKEN of the MCP server b")
+    places += ("Authorization of the MCP server c",)
+    keys = {place: secrets.token_hex(16) for place in places}
+    ours, other, theirs, header = keys.values()
+    step = calls(*(call("mcp_a_echo", n, text=f"{k[::-1]} x") for n, k in enumerate(keys.values())))
+    servers = {
+        "a": hostile("ok", seen),
+        "b": hostile(env={"API_TOKEN": theirs}),
+        "c": {"url": "http://127.0.0.1:1/", "headers": {"Authorization": f"Bearer {header}"}},
+    }
+    own = {"OPENAI_API_KEY": ours, "GITHUB_TOKEN": other}
+    async with house_with(tmp_path, servers, step, **own) as (house, model):
         await house.ask("Do it.", mode="agent", approve="auto")
         assert seen_calls(seen) == []
-        assert all("canary" not in text for text in results(model))
+        for (place, key), told in zip(keys.items(), results(model), strict=True):
+            assert place in told
+            assert key not in told
 
 
 async def test_a_changed_tool_is_offered_to_nobody(tmp_path: Path) -> None:
@@ -173,11 +174,9 @@ async def test_a_link_in_a_result_is_no_address_that_was_met(tmp_path: Path) -> 
     async with house_with(tmp_path, {"a": hostile()}, *steps, app=app) as (house, model):
         rules = {"mode": "agent", "search": "local"}
         await house.runner.start(house.session, "Look.", **rules)
-        await event(house, "approval_requested")
+        await house.event("approval_requested")
         house.runner.approvals.answer(house.session, "call-1", "once")
-        async for batch in house.log.follow(house.session):
-            if any(e.type == "approval_requested" and e.data["call_id"] == "call-2" for e in batch):
-                break
+        await house.event("approval_requested", 2)
         assert "/api/open-page" not in [path for path, _ in app.requests]
         house.runner.approvals.answer(house.session, "call-2", "deny")
         await house.runner.wait(house.session)
@@ -194,19 +193,19 @@ async def test_a_question_does_not_wait_for_a_server(tmp_path: Path, ending: str
         await house.runner.start(house.session, "Say hi.", mode="agent")
         told = [e.type for e in house.log.read(house.session)]
         assert told[:2] == ["user_message", "run_started"]
-        assert (await event(house, "servers_awaited")).data == {"servers": ["slow"]}
+        assert (await house.event("servers_awaited")).data == {"servers": ["slow"]}
         assert not model.requests
         if ending == "stopped":
             assert await house.runner.cancel(house.session)
-            assert (await event(house, "run_finished")).data["reason"] == "cancelled"
+            assert (await house.event("run_finished")).data["reason"] == "cancelled"
             assert not model.requests
             return
         gate.touch()
         await house.runner.wait(house.session)
-        ready = (await event(house, "servers_ready")).data
+        ready = (await house.event("servers_ready")).data
         assert ready == {"servers": ["slow"], "missing": []}
         assert "mcp_slow_echo" in {spec.name for spec in model.requests[0].tools}
-        assert (await event(house, "run_finished")).data["reason"] == "stop"
+        assert (await house.event("run_finished")).data["reason"] == "stop"
 
 
 async def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
@@ -219,7 +218,7 @@ async def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> No
         assert "you said hi" in results(model)[1]
         told = {n["code"]: n for n in notices(house)}
         assert set(told) == {"missing_command", "mcp_timeout"}
-        assert (await event(house, "servers_ready")).data["missing"] == ["mute"]
+        assert (await house.event("servers_ready")).data["missing"] == ["mute"]
         assert "mcp.json)" in told["missing_command"]["message"]
         assert told["mcp_timeout"]["remedy"] == "See why: searchloop mcp test mute"
         await house.ask("Once more.", mode="agent")

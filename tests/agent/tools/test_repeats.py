@@ -63,15 +63,13 @@ def test_arguments_are_put_into_the_schema_s_types(
     assert coerced(given_, SCHEMA) == meant
 
 
-def counted(effect: Effect = "network", fails: int = 0) -> tuple[Tool, list[str]]:
-    """A tool called `look` and what it was asked; its first `fails` calls raise."""
+def counted(effect: Effect = "network") -> tuple[Tool, list[str]]:
+    """A tool called `look` and what it was asked."""
     asked: list[str] = []
 
     async def look(query: str, n: int = 1) -> str:
         """Look something up."""
         asked.append(query)
-        if len(asked) <= fails:
-            raise RuntimeError("not now")
         return f"result {len(asked)}"
 
     return tool(look, effect=effect), asked
@@ -123,15 +121,6 @@ def test_a_model_that_will_not_stop_meets_a_limit() -> None:
     outcome, *_ = run([made], *steps)
     assert (outcome.reason, outcome.limit) == ("limit", "the same call 3 times")
     assert len(asked) == 2
-
-
-def test_a_call_that_failed_may_be_tried_again() -> None:
-    """An error is not handed out twice: the second time the tool runs."""
-    made, asked = counted(fails=1)
-    steps = [calls(call("look", n, query="ferry")) for n in (1, 2)]
-    _, messages, _, _ = run([made], *steps, says("So."))
-    assert len(asked) == 2
-    assert [m.is_error for m in results(messages)] == [True, False]
 
 
 def test_a_server_may_be_polled() -> None:

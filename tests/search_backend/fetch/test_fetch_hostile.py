@@ -31,7 +31,7 @@ from tests.search_backend.hostile import (
 from tests.tables import each_row
 
 LIMITS = FetchLimits(seconds=5, failure_step=0, max_bytes=100_000, max_decoded=300_000)
-HURRIED = FetchLimits(seconds=0.3, failure_step=0)
+HURRIED = FetchLimits(seconds=0.1, failure_step=0)
 KIB = 1024
 
 
@@ -300,7 +300,7 @@ def test_no_server_outlasts_the_deadline(route: Script) -> None:
 def test_the_text_that_came_before_the_deadline_is_a_part() -> None:
     """A slow page is read as far as it came."""
     route = after(answer(b"hello "), b"x")
-    page = load(route, FetchLimits(seconds=1.0, failure_step=0))
+    page = load(route, FetchLimits(seconds=0.5, failure_step=0))
     assert page.body.startswith(b"hello ")
     assert (page.truncated, page.cut) == (True, "deadline")
 

@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,15 +65,11 @@ CALLERS = {
 PACKAGES = ("agent", "search_backend", "web", "cli", "searchloop")
 
 
-def users(names: tuple[str, ...]) -> set[str]:
-    """The modules that import any of these, but for the readers themselves."""
-    return {
-        module.path
-        for module in modules(*PACKAGES)
-        for node in module.nodes
-        for target in imported(node)
-        if within(target, *names) and not module.path.startswith("search_backend/readers/")
-    }
+@cache
+def imports() -> list[tuple[str, str]]:
+    """Each module but the readers, and what it imports, in full."""
+    outside = (m for m in modules(*PACKAGES) if not m.path.startswith("search_backend/readers/"))
+    return [(m.path, target) for m in outside for node in m.nodes for target in imported(node)]
 
 
 def imported(node: ast.AST) -> list[str]:
@@ -87,7 +84,7 @@ def imported(node: ast.AST) -> list[str]:
 @each_row(("names", "known"), [(PARSERS, ELSEWHERE), (READERS, CALLERS)])
 def test_each_parser_is_bounded(names: tuple[str, ...], known: dict[str, str]) -> None:
     """A parser in another place needs a line above, with its bound; none stands there in vain."""
-    found = users(names)
+    found = {path for path, target in imports() if within(target, *names)}
     report(
         [*(found - known.keys()), *(known.keys() - found)], "Use a reader, or say what bounds it"
     )
@@ -113,11 +110,12 @@ def test_an_absurd_answer_costs_this_process_nothing(
     assert wire is not None
     assert wire.markup is not None
     reader_plugins()  # each process looks for them once
-    with closing(Workers(1, seconds=1.0)) as own:
-        own.rows(good, wire.markup)  # a process has to be started
+    with closing(Workers(1, seconds=0.4)) as own:
+        counted(own, good, wire.markup)  # a process has to be started
         for more in (b"", *absurd):
             rows, spent = counted(own, good + more, wire.markup)
             assert spent < 1_500, more[:20]  # a process that was killed is replaced
+            assert more or rows
             if rows is not None:
                 found = wire.parse(HttpResponse(200, {}, b"", rows), {})
                 assert found[0].title == "A title"
@@ -126,7 +124,7 @@ def test_an_absurd_answer_costs_this_process_nothing(
 def test_an_absurd_article_of_an_archive_costs_this_process_nothing(tmp_path: Path) -> None:
     """The articles that a search finds are read elsewhere, too, and one that takes too long is
     found without an extract."""
-    with closing(Workers(1, seconds=1.0)) as own:
+    with closing(Workers(1, seconds=0.4)) as own:
         for number, more in enumerate((b"", ABSURD[0])):
             body = f"<p>Sencha is green.</p>{more.decode()[:900_000]}"
             file = write(tmp_path / f"{number}.zim", {"Tea": ("Tea", body)})

@@ -80,14 +80,19 @@ def test_a_worker_reads_what_this_process_would(workers: Workers) -> None:
 
 
 @linux_only
-def test_a_worker_is_used_again_and_missed_by_nobody_when_it_is_gone() -> None:
-    """Killed by whatever hand, or ended without work, it is replaced by the next page."""
+def test_a_worker_is_used_again_and_missed_by_nobody_when_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed by whatever hand, or ended without work, it is replaced by the next page. Of this
+    process's environment it has what a program needs to run, and nothing else."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     pool, before = Workers(most=1, seconds=20), pids()
     assert [opened(pool, body) for body in (TEXT.encode(), LARGE)] == ["ok", "ok"]
     (worker,) = pids() - before
+    assert b"canary" not in Path(f"/proc/{worker}/environ").read_bytes()
     os.kill(worker, signal.SIGKILL)
     os.waitpid(worker, 0)
-    pool._idle_seconds = 1.0
+    pool._idle_seconds = 0.3
     assert opened(pool, LARGE) == "ok"
     (worker,) = pids() - before
     until(lambda: ") Z " in Path(f"/proc/{worker}/stat").read_text("ascii"))
@@ -99,8 +104,8 @@ def test_a_worker_is_used_again_and_missed_by_nobody_when_it_is_gone() -> None:
 # Made when they are read: every worker of pytest would keep them.
 HOSTILE: Mapping[str, Callable[[], bytes]] = {
     "a million cells": lambda: b"<table>" + (b"<tr>" + b"<td>1" * 10) * 100_000,
-    "five million tags": lambda: b"<br>" * 5_000_000,
-    "an attribute": lambda: b"<p title='" + b"x" * 10_000_000 + b"'>hello world",
+    "two million tags": lambda: b"<br>" * 2_200_000,
+    "an attribute": lambda: b"<p title='" + b"x" * 9_000_000 + b"'>hello world",
     "references": lambda: b"<p>" + b"&amp;<b>&lt;</b>" * 600_000,
 }
 
@@ -171,44 +176,6 @@ def test_a_hostile_file_costs_itself_alone() -> None:
             assert opened(pool, TEXT.encode()) == "ok", name
     gc.collect()
     assert memory(os.getpid(), "VmRSS") < ours + 64 * 2**20
-
-
-def test_memory_beyond_the_bound_is_refused() -> None:
-    """Where a page slips through what bounds it, its process says so and reads on."""
-    program = (
-        "from searchloop.search_backend.pages import worker\n"
-        "worker.warm_up(); worker.bound_memory()\n"
-        "try: bytearray(worker.MOST_MEMORY + 2**20)\n"
-        "except MemoryError: print('refused')\n"
-    )
-    root = Path(__file__).resolve().parents[3]
-    command = [sys.executable, "-c", program]
-    run = subprocess.run(command, capture_output=True, cwd=root, check=False)
-    assert run.stdout == b"refused\n"
-
-
-def test_a_worker_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of this process's environment it has what a program needs to run, and nothing else."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
-    pool = Workers(most=1, seconds=20)
-    before = pids()
-    assert opened(pool, LARGE) == "ok"
-    (child,) = pids() - before
-    assert b"canary" not in Path(f"/proc/{child}/environ").read_bytes()
-    pool.close()
-
-
-def test_a_page_that_takes_too_long_is_given_up() -> None:
-    """With its process, and the next page is read by another."""
-    pool = Workers(most=1, seconds=0.001)
-    try:
-        page = pool.read(LARGE, url=URL, content_type="text/html")
-        assert page.status == "error"
-        assert page.error is not None
-        assert page.error.code == "too_complex"
-        assert "another" in page.error.remedy
-    finally:
-        pool.close()
 
 
 def test_whoever_asked_may_stop_the_reading() -> None:
@@ -295,9 +262,10 @@ def test_a_plugin_that_never_ends_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     find_parts.cache_clear()
     request.addfinalizer(find_parts.cache_clear)
-    with closing(Workers(most=1, seconds=1)) as pool:
+    with closing(Workers(most=1, seconds=0.2)) as pool:
         error = pool.read(b"x", url=URL, content_type="text/x-swamp").error
     assert error is not None
+    assert error.code == "too_complex"
     assert error.remedy.endswith("update or uninstall the plugin mud of swamp-parts 1.2.")
 
 

@@ -18,6 +18,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import EnumType
+from functools import cache
 from pathlib import Path
 from typing import Any, is_typeddict
 
@@ -379,29 +380,35 @@ def codes() -> str:
     return f"{before}[\n{textwrap.indent(lines, ' ' * 4)}\n]){rest}"
 
 
-def every_error() -> Iterator[tuple[str, str, str]]:
+@cache
+def every_error() -> list[tuple[str, str, str]]:
     """What `raised` finds in each function of the program, and what servers of models refuse."""
+    found = list[tuple[str, str, str]]()
     for code, words in tomllib.loads(REFUSALS.read_text("utf-8"))["refusals"].items():
         message, remedy = (re.sub(r"\{(\w+)\}", lambda m: m[1].upper(), text) for text in words)
-        yield code, message, remedy
+        found.append((code, message, remedy))
     for folder in ("agent", "cli", "search_backend", "searchloop", "web"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for function in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield from raised(function)
+                    found += raised(function)
+    return found
 
 
 def raised(function: ast.AST) -> Iterator[tuple[str, str, str]]:
     """The errors that a function makes in words of its own: code, what happened, what to do."""
+    nodes = [*ast.walk(function)]
     known = {
         target.id: node.value
-        for node in ast.walk(function)
+        for node in nodes
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and RAISED.match(ast.unparse(node.func)):
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if RAISED.match(node.func.id):
             given = [known.get(getattr(arg, "id", ""), arg) for arg in node.args[:3]]
             code, message, remedy = [*map(text, given), "", "", ""][:3]
             if code and message:

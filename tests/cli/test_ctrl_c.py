@@ -50,13 +50,16 @@ MOMENTS = {
 
 
 @contextmanager
-def waiting(folder: Path) -> Iterator[tuple[FakeServer, dict[str, str]]]:
-    """Models, Ollama and a search backend at one address, none of which gets to an end."""
+def waiting(folder: Path, moment: Moment) -> Iterator[tuple[FakeServer, dict[str, str]]]:
+    """Models, Ollama and a search backend at one address, none of which gets to an end; nor does an
+    MCP server, where it is what is waited for.
+    """
     notes(folder)
     (folder / "report.md").write_text("Tea is green. [1]\n\n[1]: https://a.example/\n")
     (folder / "home").mkdir()
-    mute = {"command": sys.executable, "args": ["-c", MUTE], "cwd": str(folder)}
-    (folder / "home" / "mcp.json").write_text(json.dumps({"mcpServers": {"mute": mute}}))
+    if moment.made:
+        mute = {"command": sys.executable, "args": ["-c", MUTE], "cwd": str(folder)}
+        (folder / "home" / "mcp.json").write_text(json.dumps({"mcpServers": {"mute": mute}}))
 
     def answer(received: Received) -> Reply:
         if b"Speak" in received.body:
@@ -72,7 +75,7 @@ def waiting(folder: Path) -> Iterator[tuple[FakeServer, dict[str, str]]]:
 def test_ctrl_c_ends_a_command_that_waits(name: str, tmp_path: Path) -> None:
     """With one sentence and code 130; nobody is kept waiting, and nothing was done."""
     moment = MOMENTS[name]
-    with waiting(tmp_path) as (server, settings):
+    with waiting(tmp_path, moment) as (server, settings):
         with Terminal(tmp_path, *moment.typed.split(), **settings) as at:
             if moment.shown:
                 at.until(moment.shown)

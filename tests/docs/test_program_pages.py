@@ -57,27 +57,21 @@ def test_what_a_program_reads_can_be_read() -> None:
     assert len(read) > 8
 
 
-def command_of(block: Block) -> list[str] | None:
-    """What runs a program, where its client is installed; `make clients` installs them all."""
-    if block.language == "js":
-        names = re.findall(r" from '([^']+)'", block.code)
-        there = all((NODE / "node_modules" / name).exists() for name in names)
-        return ["node", "--input-type=module", "-e"] if there else None
-    if re.match("from (openai|anthropic) import", block.code):
-        return [sys.executable, "-c"]
-    return [str(CLIENTS), "-c"] if CLIENTS.exists() else None
-
-
+# Two clients are among the packages of the tests; `make clients` installs the others.
+HERE = "from (openai|anthropic) import"
+COMMANDS = {"python": [CLIENTS, "-c"], "js": ["node", "--input-type=module", "-e"]}
 RUN = [
-    pytest.param(block, command, id=block.place)
+    pytest.param(block, id=block.place, marks=() if here else pytest.mark.clients)
     for block in OWN
-    if block.language in ("python", "js") and (command := command_of(block))
+    if block.language in COMMANDS
+    for here in [re.match(HERE, block.code)]
 ]
 
 
-@pytest.mark.parametrize(("block", "command"), RUN)
-def test_the_program_on_the_page_runs(block: Block, command: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", RUN)
+def test_the_program_on_the_page_runs(block: Block, tmp_path: Path) -> None:
     """At a real server, with our search."""
+    command = [sys.executable, "-c"] if re.match(HERE, block.code) else COMMANDS[block.language]
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     with desk(tmp_path / "home", SEARCH_ENGINES="library", SEARCHLOOP_MODEL=MODEL) as at:
         code = block.code.replace(BASE, at.running.serving.base).replace("TOKEN", KEY)

@@ -34,6 +34,7 @@ from searchloop.web.api import openapi
 ROOT = Path(__file__).resolve().parent.parent
 MAN = ROOT / "docs" / "searchloop.1"
 CODES = ROOT / "searchloop" / "error_codes.py"
+FOLDERS = ("agent", "cli", "search_backend", "searchloop", "web")
 REFUSALS = ROOT / "agent" / "transport" / "faults.toml"
 ABOUT = "ask any model, with one honest web-search switch, and check every source"
 MARK = "<!-- made from the code -->"
@@ -383,32 +384,27 @@ def codes() -> str:
 @cache
 def every_error() -> list[tuple[str, str, str]]:
     """What `raised` finds in each function of the program, and what servers of models refuse."""
-    found = list[tuple[str, str, str]]()
+    found = []
     for code, words in tomllib.loads(REFUSALS.read_text("utf-8"))["refusals"].items():
         message, remedy = (re.sub(r"\{(\w+)\}", lambda m: m[1].upper(), text) for text in words)
         found.append((code, message, remedy))
-    for folder in ("agent", "cli", "search_backend", "searchloop", "web"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for function in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                    found += raised(function)
-    return found
+    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    made = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [*found, *(error for function in made for error in raised(function))]
 
 
 def raised(function: ast.AST) -> Iterator[tuple[str, str, str]]:
     """The errors that a function makes in words of its own: code, what happened, what to do."""
-    nodes = [*ast.walk(function)]
     known = {
         target.id: node.value
-        for node in nodes
+        for node in ast.walk(function)
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            continue
-        if RAISED.match(node.func.id):
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and RAISED.match(getattr(node.func, "id", "")):
             given = [known.get(getattr(arg, "id", ""), arg) for arg in node.args[:3]]
             code, message, remedy = [*map(text, given), "", "", ""][:3]
             if code and message:

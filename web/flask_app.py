@@ -29,7 +29,7 @@ from searchloop.render.words import LANGUAGES, STATIC, spoken, words_of
 from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body, status_of
 from searchloop.web.api.openapi import Route
 from searchloop.web.asgi import as_json
-from searchloop.web.gate import PERSON, policy
+from searchloop.web.gate import PERSON, policy, sign_in
 from searchloop.web.gate.access import Person
 
 _log = logging.getLogger(__name__)
@@ -205,6 +205,10 @@ def _failed(error: Exception) -> Response:
         status = error.code or 500
         other = f"http_{status}", f"The request was refused with status {status}."
         code, words = _REFUSED.get(status, other)
+        if "text/html" in request.headers.get("Accept", "") and request.path[:5] != "/api/":
+            told = sign_in.page({"code": code, "message": words}, str(request.accept_languages))
+            headers = {"Content-Security-Policy": sign_in.POLICY}
+            return Response(told, status, headers, mimetype="text/html")
         remedy = "GET /api/openapi.json lists what there is."
         response = _error(status, {"code": code, "message": words, "remedy": remedy})
         allow = dict(error.get_headers()).get("Allow")

@@ -31,7 +31,16 @@ from searchloop.web.gate.access import (
 from searchloop.web.serve import OK
 from tests.tables import each_row
 from tests.waiting import until
-from tests.web.house import HOST, PORT, TOKEN, Answer, make_house, request
+from tests.web.house import (
+    HOST,
+    PORT,
+    TOKEN,
+    Answer,
+    allowed,
+    living,
+    make_house,
+    request,
+)
 from tests.web.test_gate import Inner
 from tests.web.test_serve import ROOT, Running, refused
 
@@ -175,6 +184,30 @@ def test_a_browser_gets_a_page_to_sign_in(language: str) -> None:
     assert api.headers["content-type"] == "application/json"
 
 
+def test_a_browser_is_told_any_refusal_by_a_page(tmp_path: Path) -> None:
+    """In its language, with the way to the start; a program gets JSON at the same address."""
+
+    async def asked(path: str, **head: str) -> Answer:
+        async with living(make_house(tmp_path)) as app:
+            return await request(app, "GET", path, allowed(**head))
+
+    for path, host, words in (
+        ("/no-such-page", HOST, "Das gibt es nicht (mehr)."),
+        ("/", "evil.example<b>", "Unter diesem Namen ist der Server nicht zu erreichen."),
+    ):
+        browser = {**BROWSER, "host": host, "accept-language": "de"}
+        told, plain = asyncio.run(asked(path, **browser)), asyncio.run(asked(path, host=host))
+        assert told.status == plain.status >= 400
+        assert told.headers["content-type"] == "text/html; charset=utf-8"
+        page = told.body.decode()
+        assert f"<h1>{words}" in page
+        assert '<a href="/">' in page
+        assert "<b>" not in page
+        assert plain.error["remedy"]
+    api = asyncio.run(asked("/api/no-such", **BROWSER))
+    assert api.error["code"] == "not_found"
+
+
 def test_any_header_gets_a_page() -> None:
     """English where no language can be told from what a browser sends."""
     for accepted in (
@@ -182,7 +215,7 @@ def test_any_header_gets_a_page() -> None:
         "\xff, " * 99,
         "a" * 9_000,
     ):
-        page = sign_in.page("no_token", accepted)
+        page = sign_in.page({"code": "no_token"}, accepted)
         assert '<html lang="en"' in page, accepted[:20]
 
 

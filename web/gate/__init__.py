@@ -4,7 +4,7 @@ A page of another site can reach 127.0.0.1 from the user's browser, so an addres
 Every request needs an exact Host, an Origin (if any) from the same list, and the token; a body must
 be JSON, small but for files, and arrive in time. Every answer leaves with the security headers.
 
-Others may import: access.
+Others may import: access, sign_in.
 """
 
 from __future__ import annotations
@@ -94,17 +94,17 @@ class SecureSend:
 async def refuse(
     refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
 ) -> None:
-    """Sends a refusal as JSON; the sign-in page to a person who lacks the token."""
+    """Sends a refusal as JSON, and as a page to a browser."""
     head = dict(scope["headers"])
     own: tuple[Header, ...] = (*refusal.headers, JSON)
     reads = b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/"
-    if reads and refusal.code in sign_in.CODES:
+    error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
+    if reads:
         accepted = head.get(b"accept-language", b"").decode("latin-1")
-        text = sign_in.page(refusal.code, accepted, refusal.seconds)
+        text = sign_in.page(error, accepted, refusal.seconds)
         own = (*refusal.headers, (b"content-type", b"text/html; charset=utf-8"))
         own += ((b"content-security-policy", sign_in.POLICY.encode()),)
     else:
-        error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
         shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}
         text = json.dumps(shown, ensure_ascii=False)
     await answer(send, refusal.status, text.encode("utf-8", "replace"), own)

@@ -142,14 +142,14 @@ class Meter:
         limits, usage = self._limits, self.usage
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         ceilings = (
-            (self.steps, limits.steps, "{} steps"),
-            (usage.searches, limits.searches, "{} searches"),
-            (usage.pages, limits.pages, "{} pages"),
-            (tokens, limits.tokens, "{} tokens"),
-            (usage.seconds, limits.seconds, "{:g} seconds"),
-            (usage.cost_usd, limits.cost_usd, "${:g}"),
+            (self.steps, limits.steps, "step limit of {}"),
+            (usage.searches, limits.searches, "search limit of {}"),
+            (usage.pages, limits.pages, "page limit of {}"),
+            (tokens, limits.tokens, "token limit of {}"),
+            (usage.seconds, limits.seconds, "time limit of {:g} s"),
+            (usage.cost_usd, limits.cost_usd, "cost limit of ${:g}"),
         )
         for used, ceiling, words in ceilings:
             if ceiling is not None and (used or 0) >= ceiling:
-                return f"the limit of {words.format(ceiling)}"
+                return f"the {words.format(ceiling)}"
         return None

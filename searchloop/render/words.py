@@ -11,6 +11,7 @@ from typing import Any
 
 STATIC = Path(__file__).parents[1] / "web" / "static"  # the one place that names this folder
 LANGUAGES = {path.stem: path for path in sorted((STATIC / "locales").glob("*.json"))}
+_ASKED = re.compile(r"([^ ,]+) \(([^)]+)\)")
 _PLACE = re.compile(r"( ?)\{(\w+)\}( ?)")
 
 
@@ -48,8 +49,14 @@ class Words(dict[str, Any]):
                 values = found.groupdict()
                 if why := values.get("reason"):
                     values["reason"] = self.get(f"attempt.{why}") or self.worded(why, "reason.")
+                if asked := values.get("asked"):
+                    values["asked"] = _ASKED.sub(self._asked, asked)
                 return self.say(key, **values)
         return text
+
+    def _asked(self, site: re.Match[str]) -> str:
+        why = self.get(f"why.{site[2]}", site[2])
+        return self.say("attempt.asked", engine=self.name(site[1]), why=why)
 
     def error(self, error: Mapping[str, Any]) -> tuple[str, str]:
         """Returns what happened, and what else the server says of it, in its own words."""

@@ -140,23 +140,23 @@ def test_a_cost_from_before_a_takeover_is_added_to() -> None:
     assert counted.reached() is None
     counted.step(STEP)
     assert counted.usage.cost_usd == pytest.approx(4.04)
-    assert counted.reached() == "the limit of $4"
+    assert counted.reached() == "the cost limit of $4"
 
 
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (Limits(steps=1), "1 steps"),
-        (Limits(searches=3), "3 searches"),
-        (Limits(tokens=1_500_000), "1500000 tokens"),
-        (Limits(cost_usd=2.0), "$2"),
-        (Limits(seconds=0.0), "0 seconds"),
+        (Limits(steps=1), "step limit of 1"),
+        (Limits(searches=3), "search limit of 3"),
+        (Limits(tokens=1_500_000), "token limit of 1500000"),
+        (Limits(cost_usd=2.0), "cost limit of $2"),
+        (Limits(seconds=0.0), "time limit of 0 s"),
         (Limits(steps=2, searches=4, pages=1, tokens=2_000_000, cost_usd=3), None),
     ],
 )
 def test_each_limit_says_its_name(limits: Limits, words: str | None) -> None:
     """What was reached is told in words; ceilings above what was used let the turn go on."""
-    assert meter(limits).reached() == (words and f"the limit of {words}")
+    assert meter(limits).reached() == (words and f"the {words}")
 
 
 def test_limits_come_from_the_settings(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ async def test_the_time_before_a_takeover_counts(tmp_path: Path, dead: int) -> N
     assert past
     meter = Meter(Limits(seconds=31))
     meter.step(past.steps[-1].usage)
-    assert meter.reached() == "the limit of 31 seconds"
+    assert meter.reached() == "the time limit of 31 s"
     async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
         left_behind(house, f"{HERE}/{dead}/x")
         with sqlite3.connect(house.log.where) as db:

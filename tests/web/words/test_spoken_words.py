@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_an_end_is_told_in_one_language(language: str) -> None:
     for reason in ENDS:
         for name, text in surfaces(events(reason=reason), language).items():
             assert words[f"end.{reason}"] in text or name == "terminal", (name, reason)
-    assert words["end.limit"] in terminal(events(reason="limit", limit="the limit of 3 steps"))
+    assert words["end.limit"] in terminal(events(reason="limit", limit="the step limit of 3"))
     error = {"code": "unreachable", "message": "Nothing answers at http://a.ex.", "remedy": "Wait."}
     shown = surfaces(events(reason="error", error=error), language)
     why = words["error.unreachable.1"].replace("{origin}", "http://a.ex")
@@ -218,7 +219,13 @@ def test_every_reason_and_limit_has_words() -> None:
         rest = {each: None for each in limits.__dataclass_fields__ if each != name}
         reached = Meter(Limits(**{**rest, name: 0})).reached()  # type: ignore[arg-type]
         assert reached
-        assert german.worded(reached, "limit.").startswith("die Grenze von 0 "), reached
+        told = german.worded(reached, "limit.")
+        assert re.fullmatch("die .*grenze von 0.*", told)
+    kinds = tomllib.loads((ROOT / "search_backend/search/kinds.toml").read_text("utf-8"))["kind"]
+    for kind in kinds.values():
+        asked = f"Also asked: a (looks like {kind['looks']}), brave (x)."
+        why = german[f"why.looks like {kind['looks']}"]
+        assert german.worded(asked, "error.") == f"Auch gefragt: a ({why}), Brave (x)."
 
 
 @each_row(

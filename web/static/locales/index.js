@@ -108,6 +108,9 @@ export function translated({ code = "", message = "", remedy = "", own = false }
     if (!values) continue;
     const reason = `attempt.${values.reason}`; // an engine's failure, by its code
     if (has(reason)) values.reason = t(reason);
+    values.asked &&= values.asked.replace(/([^ ,]+) \(([^)]+)\)/g, (_all, engine, why) =>
+      t("attempt.asked", { engine: nameOf(engine), why: worded(`why.${why}`, why) }),
+    );
     return { code, message: t(`${key}.${n}`, values), remedy: "", original: remedy };
   }
   const said = en?.[key] === message ? remedy : [message, remedy].filter(Boolean).join(" ");
@@ -117,12 +120,17 @@ export function translated({ code = "", message = "", remedy = "", own = false }
 /** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
 export function lackOf({ missing, remedy } = {}) {
   if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs");
-  const forms = language === "en" || !missing ? [] : Object.keys(en ?? {}).filter(key => key.startsWith("error."));
+  return formed("error.", missing) ?? [missing, remedy].filter(Boolean).join(". ");
+}
+
+/** A text of the server's that reads like the English one of a key that begins so; null where none does. */
+export function formed(head, text) {
+  const forms = language === "en" || !text ? [] : Object.keys(en ?? {}).filter(key => key.startsWith(head));
   for (const key of forms) {
-    const values = filled(en[key], missing);
+    const values = filled(en[key], text);
     if (values) return t(key, values);
   }
-  return [missing, remedy].filter(Boolean).join(". ");
+  return null;
 }
 
 // The values with which `form` reads like `text`, or null.

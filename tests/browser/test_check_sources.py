@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests import six_verdicts
 from tests.browser.checks import axe
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.house import LOCAL, MODEL, STALL, House, LedOllama
 from tests.browser.test_evidence import answered, cites, show
 
 pytestmark = pytest.mark.integration
@@ -26,7 +26,8 @@ def native(house: House) -> str:
     citations = cites(TEXT, unread, unread)
     citations[0]["url"], citations[1]["url"] = DOC, GONE
     sources = [{"n": c["n"], "url": c["url"], "title": "T", "state": "cited"} for c in citations]
-    return answered(house, text=TEXT, citations=citations, sources=sources)
+    path = {"search_path": "native:openai"}
+    return answered(house, text=TEXT, citations=citations, sources=sources, **path)
 
 
 def checking(house: House, chat: str, **more: Any) -> None:
@@ -36,12 +37,18 @@ def checking(house: House, chat: str, **more: Any) -> None:
 
 
 def test_cited_pages_are_read_at_a_press(page: Page, house: House, ollama: LedOllama) -> None:
-    """Each mark gets its verdict and says who compared; what cannot be read is said, stays unread
-    and may be tried again; a reload and a second tab show the same."""
+    """That nobody here read them is said above the answer. Each mark gets its verdict and says who
+    compared; what cannot be read is said, stays unread and may be tried again; a reload and a
+    second tab show the same."""
     chat = native(house)
     show(page, house, chat)
     second = page.context.new_page()
     show(second, house, chat)
+    offer = page.locator(".offer")
+    expect(offer).to_contain_text("OpenAI read these pages; this computer has not")
+    offer.get_by_role("button", name="Never, ask me or always…").click()
+    expect(page.locator("#set-SEARCHLOOP_CHECK")).to_be_focused()
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Check sources (2 unread marks)").click()
     for each in (page, second):
         foot = each.locator(".turn-foot [role=status]")
@@ -49,6 +56,7 @@ def test_cited_pages_are_read_at_a_press(page: Page, house: House, ollama: LedOl
         expect(foot).to_contain_text("1 by words")
         expect(foot).to_contain_text("1 page could not be read")
         expect(each.locator(".answer .chip").first).to_have_class("chip supported")
+        expect(each.locator(".offer")).to_be_empty()
     page.reload()
     expect(page.locator(".turn-foot [role=status]")).to_contain_text("1 page could not be read")
     chip, card = page.locator(".answer .chip").first, page.locator("#card")
@@ -94,8 +102,9 @@ def test_a_check_that_stopped_with_its_server_may_begin_again(enter: Enter, hous
     checking(house, chat, url=DOC, status="timeout", left=1)
     page.clock.install()
     show(page, house, chat)
-    foot, ask = page.locator(".turn-foot [role=status]"), page.get_by_role("button", name="Check s")
-    expect(foot).to_have_text("Pages read: 1, to go: 1…")
+    told, ask = page.locator(".offer [role=status]"), page.get_by_role("button", name="Check s")
+    expect(told).to_have_text("Pages read: 1, to go: 1…")
+    expect(page.locator(".offer progress")).to_have_attribute("value", "1")
     expect(ask).to_have_count(0)
     page.clock.fast_forward("20:00")
     page.reload()
@@ -111,7 +120,7 @@ def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: H
     def read_one() -> None:
         n = next(left)
         checking(house, chat, url=GONE, status="gone", error="", left=n)
-        expect(page.locator(".turn-foot [role=status]")).to_contain_text(f"to go: {n}")
+        expect(page.locator(".offer [role=status]")).to_contain_text(f"to go: {n}")
 
     chip, card = page.locator(".answer .chip").first, page.locator("#card")
     read_one()
@@ -139,7 +148,7 @@ In 2025, 38,400 people used it.
 """
 
 
-def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
+def test_a_pasted_report_is_checked(enter: Enter, ollama: LedOllama, tmp_path: Path) -> None:
     """By keys alone: what needs a look, pages that were not read, numbers without a source."""
     page = enter(locale="de")
     page.locator("#open-audit").press("Enter")
@@ -169,9 +178,16 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     view.get_by_role("button", name="Anderen Text prüfen").press("Enter")
     expect(view.get_by_label("Text mit seinen Quellen")).to_be_focused()
     expect(view.get_by_label("Prüfen mit")).to_have_value("")
-    page.route("**/api/audit", lambda route: None)  # never answered
-    view.get_by_label("Text mit seinen Quellen").fill(REPORT)
+    ollama.script = lambda messages: [STALL]
+    view.get_by_label("Prüfen mit").select_option(LOCAL)
+    unclear = f"Nobody knows more about the search path [1].\n\n[1]: {DOC}\n"
+    view.get_by_label("Text mit seinen Quellen").fill(unclear)
     view.get_by_role("button", name="Prüfen", exact=True).press("Enter")
-    view.get_by_role("button", name="Stopp").click()
+    expect(view.get_by_label("Text mit seinen Quellen")).to_be_hidden()  # the pages stand first
+    expect(view.get_by_role("listitem")).to_have_count(1)
+    expect(view.get_by_role("progressbar")).to_have_attribute("value", "1")
+    expect(view.get_by_role("button", name="Stopp")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(view).to_contain_text("Angehalten")
-    expect(view.get_by_label("Text mit seinen Quellen")).to_have_value(REPORT)
+    expect(view.get_by_label("Text mit seinen Quellen")).to_be_focused()
+    expect(view.get_by_label("Text mit seinen Quellen")).to_have_value(unclear)

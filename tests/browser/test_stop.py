@@ -10,7 +10,16 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, MODEL, STALL, House, LedOllama
-from tests.browser.steps import ask, asked, choose_model, hold, last_turn, place, wait_for_answer
+from tests.browser.steps import (
+    ask,
+    asked,
+    choose_model,
+    hold,
+    last_turn,
+    open_chat,
+    place,
+    wait_for_answer,
+)
 from tests.fakes import json_reply
 
 SECONDS = 60.0
@@ -57,7 +66,8 @@ def test_stop_works_before_the_first_word(chatting: Page, ollama: LedOllama) -> 
 def test_stop_works_after_a_reload_and_keeps_what_was_written(
     chatting: Page, ollama: LedOllama
 ) -> None:
-    """A reload in mid-answer shows the words so far, and Stop; Escape is the same as Stop."""
+    """A reload in mid-answer shows the words so far, and Stop; Escape is the same as Stop. A press
+    goes on, in the newest question alone."""
     ollama.script = lambda messages: ["The first words", " of a long answer", STALL]
     ask(chatting, "Tell me a story")
     expect(last_turn(chatting).locator(".answer")).to_contain_text("of a long answer")
@@ -74,6 +84,22 @@ def test_stop_works_after_a_reload_and_keeps_what_was_written(
     )
     expect(chatting.get_by_role("button", name="Send")).to_be_visible()
     assert hung_up(ollama)
+    ollama.script = lambda messages: [f"After: {messages[-3]['content']}"]
+    turn.get_by_role("button", name="Continue").click()
+    expect(chatting.locator(".turn")).to_have_count(2)
+    expect(wait_for_answer(chatting).locator(".answer")).to_have_text("After: Tell me a story")
+    expect(chatting.get_by_role("button", name="Continue")).to_have_count(0)
+
+
+def test_the_limit_that_ended_an_answer_is_named(page: Page, house: House) -> None:
+    """With one press to go on, and one that leads to the limits."""
+    ended = {"reason": "limit", "answer": "Half", "limit": "the step limit of 1"}
+    open_chat(page, house, house.chat(("user_message", {"text": "Go"}), ("run_finished", ended)))
+    note = last_turn(page).locator(".note")
+    expect(note).to_contain_text("It was the step limit of 1.")
+    expect(note.get_by_role("button", name="Continue")).to_be_visible()
+    note.get_by_role("button", name="Limits of an answer").click()
+    expect(page.get_by_label("Model steps")).to_be_visible()
 
 
 def test_a_failed_answer_names_cause_and_remedy_and_can_be_tried_again(

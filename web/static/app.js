@@ -74,6 +74,7 @@ const chat = chatView(
     outs,
     again: thenWrite(ask.again),
     edit: thenWrite(ask.edit),
+    goOn: thenWrite(ask.send),
     keep: text => box.giveBack(text),
     note,
     say,

@@ -64,8 +64,8 @@ function answering(models, best, first, chosen, use) {
   const row = model => {
     const radio = h("input", { type: "radio", name: "answers", onchange: () => use(model.id), "data-focus": model.id });
     radio.checked = model.id === chosen;
-    const { tools, vision } = model.capabilities ?? {};
-    const can = [tools && "badge.tools", vision && "badge.vision"].filter(Boolean);
+    const { tools, vision, efforts } = model.capabilities ?? {};
+    const can = [tools && "badge.tools", vision && "badge.vision", efforts?.length && "badge.thinking"].filter(Boolean);
     return h(
       "label",
       radio,

@@ -287,6 +287,7 @@ const CHANGES = {
     running: false,
     reason: e.reason,
     error: e.error ?? null,
+    limit: e.limit,
     path: e.search_path ?? turn.path,
     local: e.local ?? turn.local,
     usage: e.usage ?? turn.usage,

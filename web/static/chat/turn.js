@@ -2,7 +2,7 @@
 
 import { grow, h, hostOf, icon, keepFocus, outLink, render, setText } from "../lib/dom.js";
 import { errorBox, waysOut } from "../lib/messages.js";
-import { clauses, has, t } from "../locales/index.js";
+import { clauses, formed, has, nameOf, sentences, t } from "../locales/index.js";
 import { contradictionsOf, sourcesView, whoChecked } from "../sources/sources.js";
 import { activityView, costText } from "./activity.js";
 import { checkedMarks, isChecking, unnamedPages } from "./state.js";
@@ -40,6 +40,7 @@ export function turnView(first, on, element = h("article.turn", { "data-seq": fi
   const answer = answerView(cite);
   const work = workView(cite, on);
   const question = questionView(first, on);
+  const offer = h("div.offer");
   const contradictions = h("div.contradictions");
   const related = h("div.related");
   const ahead = h("nav.follow-ups", { "aria-label": t("next.title") });
@@ -53,6 +54,7 @@ export function turnView(first, on, element = h("article.turn", { "data-seq": fi
       h("h2.vh", t("turn.answer")),
       activity.element,
       approvals.element,
+      offer,
       answer.element,
       contradictions,
       work.element,
@@ -86,7 +88,9 @@ export function turnView(first, on, element = h("article.turn", { "data-seq": fi
     if (turn.next !== shown?.next) ahead.replaceChildren(...nextOf(turn, on.write));
     if (!shown || ["running", "notices", "reason"].some(part => turn[part] !== shown[part]))
       ending.replaceChildren(...endingOf(turn, on));
-    if (!turn.running) foot.replaceChildren(checkOf(turn), answerTools(turn, on));
+    const unread = readElsewhere(turn, on.checks());
+    offer.replaceChildren(...(unread ? offerOf(turn, on) : []));
+    if (!turn.running) foot.replaceChildren(unread ? "" : checkOf(turn), answerTools(turn, on, unread));
     foot.hidden = turn.running || turn.reason === "lost";
     element.classList.toggle("running", turn.running);
     element.setAttribute("aria-busy", String(turn.running));
@@ -235,7 +239,11 @@ function endingOf(turn, on) {
   if (!key) return notes;
   const tone = turn.reason === "cancelled" ? "info" : "warn";
   const onretry = turn.reason === "lost" ? null : ask;
-  return [...notes, errorBox({ message: t(key) }, { tone, onretry })];
+  const goOn = { label: t("end.go_on"), run: () => on.goOn(t("end.go_on.ask")) };
+  const limits = { label: t("settings.limits"), run: () => on.outs.settings("advanced", "limits") };
+  const ways = [turn.text && onretry && goOn, turn.limit && limits].filter(Boolean);
+  const which = turn.limit && t("end.reached", { limit: formed("limit.", turn.limit) ?? turn.limit });
+  return [...notes, errorBox({ message: sentences(t(key), which) }, { tone, ways, onretry })];
 }
 
 function endingKey(turn) {
@@ -250,6 +258,25 @@ function detailsOf(turn) {
   const { error, model, mode, search, path, run, reason, endedAt } = turn;
   const at = new Date((endedAt ?? turn.at) * 1000).toISOString();
   return JSON.stringify({ error, reason, model, mode, search, path, run, at }, null, 2);
+}
+
+// Whether a provider read the pages and nobody here has tried to: then that is said above the answer.
+function readElsewhere(turn, checks) {
+  const { running, path, check } = turn;
+  if (running || !path?.startsWith("native:") || checks === "never") return false;
+  return isChecking(turn) || (!check && checkedMarks(turn).open > 0);
+}
+
+function offerOf(turn, on) {
+  if (isChecking(turn)) {
+    const { done, left } = turn.check;
+    const bar = h("progress", { max: done + left, value: done, "aria-label": t("check.left", { done, left }) });
+    return [h("div.note", h("div", bar, checkOf(turn)))];
+  }
+  const message = t("check.elsewhere", { name: nameOf(turn.path.split(":")[1]) });
+  const check = { label: t("check.sources", { n: checkedMarks(turn).open }), run: () => on.check(turn) };
+  const usual = { label: t("check.usual"), run: () => on.outs.settings("advanced", "set-SEARCHLOOP_CHECK") };
+  return [errorBox({ message }, { tone: "info", ways: [check, usual] })];
 }
 
 // How far the check of the sources is; then what share of the marks was checked, by whom, and what was not read.

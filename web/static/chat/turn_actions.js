@@ -182,8 +182,8 @@ function versionsOf(turn, show) {
   ];
 }
 
-/** The buttons under an answer that is over. */
-export function answerTools(turn, on) {
+/** The buttons under an answer that is over; `offered` above it is the check. */
+export function answerTools(turn, on, offered) {
   const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy));
   const menu = (symbol, label, items) => {
     const open = async () => (await import("../lib/menu.js")).openMenu(button, label, items(button));
@@ -203,7 +203,7 @@ export function answerTools(turn, on) {
     "div.tools",
     { role: "group", "aria-label": t("turn.actions") },
     turn.text && copy,
-    (open || unnamed) && !isChecking(turn) && on.checks() !== "never"
+    (open || unnamed) && !offered && !isChecking(turn) && on.checks() !== "never"
       ? h("button.small", { onclick: () => on.check(turn) }, label)
       : null,
     (open || unclear) && !isChecking(turn)

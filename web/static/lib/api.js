@@ -96,6 +96,7 @@ export const importChats = (file, signal) =>
 /** Audits a report; `told(event)` hears of each page. Resolves to the whole. */
 export async function audit(body, told, signal) {
   const last = await call("POST", "/api/audit", body, { signal, read: response => eventsOf(response, told) });
+  signal.throwIfAborted();
   if (last?.type !== "audit_finished") throw new Failure(0, unexplained(0));
   return last;
 }

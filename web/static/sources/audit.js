@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { copyText, h, iconButton, isWeb, outLink, render, saveFile } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { t, titleOf } from "../locales/index.js";
-import { choice, field, sends, styled, tag, textArea, textBox } from "../settings/kit.js";
+import { choice, field, row, sends, styled, tag, textArea, textBox } from "../settings/kit.js";
 
 const HOLD = ["quoted", "supported"];
 const LOOK = ["contradicted", "misquoted", "unclear", "unread"];
@@ -60,27 +60,34 @@ export function auditView(dialog, models) {
     const hint = h("p.muted", { id: "audit-hint" }, t("audit.text.hint"));
     const fields = [field(t("audit.text"), text, hint), field(t("audit.file"), file), field(t("audit.url"), url)];
     if (readers.length) fields.push(field(t("audit.with"), reader));
-    const go = h("div", sends(t("audit.go")));
-    return [h("form.reader-body.audit.settings-page", { onsubmit: send }, fields, go, said)];
+    const asked = h("div.settings-page", fields, h("div", sends(t("audit.go"))));
+    return [h("form.reader-body.audit.settings-page", { onsubmit: send }, asked, said)];
   }
 
   async function check(asked, said) {
     if (running) return;
     running = new AbortController();
     const stop = h("button.small", { onclick: () => running?.abort() }, t("composer.stop.short"));
-    const count = h("span.muted", "…");
-    const rows = h("ol.plain");
-    said.replaceChildren(h("p.line", count, stop), rows);
+    const count = h("strong.grow", t("audit.starting"));
+    const rows = h("ul.rows");
+    const bar = h("progress", { "aria-label": t("audit.title") });
+    const form = said.previousElementSibling;
+    form.hidden = true;
+    said.replaceChildren(h("div.line", count, stop), bar, rows);
+    stop.focus();
     const told = ({ type, done, of, url, state, problem }) => {
       if (type !== "page_opened") return;
       count.textContent = t("audit.running", { done, of });
-      rows.append(h("li", { dir: "auto" }, `${url} `, tag(problem ? "bad" : "ok", t(problemKey(problem, state)))));
+      [bar.value, bar.max] = [done, of];
+      rows.append(row(url, "", tag(problem ? "bad" : "ok", t(problemKey(problem, state)))));
     };
     try {
       show(result(await api.audit(asked, told, running.signal)));
     } catch (failure) {
       if (failure.name !== "AbortError") said.replaceChildren(errorBox(failure));
       stop.replaceWith(t("audit.left"));
+      form.hidden = false;
+      form.querySelector("textarea").focus();
     }
     running = null;
   }

@@ -13,7 +13,7 @@ from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.score import FEW, TOKENS, chance, closest
 from searchloop.agent.verdicts.text import PIECE, SPACELESS, blanked, folded, kind_of, tokens
-from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, veto
+from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, MISSING_NUMBER, TURNED, accused, veto
 from searchloop.analysis.language import language
 from searchloop.analysis.sentences import sentences
 
@@ -115,7 +115,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         if any(map(elided, quotes)):
             return verdict
         said = _compared(claim, page, foreign)
-        return said if said.reason in FAULTS else verdict
+        return said if said.reason in {*FAULTS, MISSING_NUMBER} else verdict
     nearest = _compared(claim, page, foreign)
     missing = quotes[places.index(None)]
     if foreign or not same_language(missing, claim, page):

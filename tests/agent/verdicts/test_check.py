@@ -82,6 +82,10 @@ def test_the_words_around_a_true_quotation_are_held_to_the_source_too() -> None:
         ),
         (
             "unclear",
+            'Asked in 1958, the mayor said again that "every bridge is a promise" to voters.',
+        ),
+        (
+            "unclear",
             "Writing of the harbour tunnel in a book of memoirs that won two prizes, the engineer "
             'recalled that "every bridge is a promise", words her own daughter had embroidered.',
         ),

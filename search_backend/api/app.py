@@ -41,7 +41,7 @@ from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.pages.workers import ASKER, CLIENT, WORKERS
-from searchloop.search_backend.readers import LOCAL, find_services
+from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
@@ -146,23 +146,6 @@ def make_pages(
     )
 
 
-def describe_readers(settings: SearchSettings) -> list[dict[str, Any]]:
-    """Lists every reader with the settings it lacks and its position; None if it is not chosen."""
-    order = settings.readers
-    rows: list[dict[str, Any]] = [
-        {"name": LOCAL, "title": "Read here", "remote": False, "needs": [], "missing": []}
-    ]
-    for service in find_services().values():
-        missing = service.missing(settings.keys)
-        shape = {"name": service.name, "title": service.title, "remote": True}
-        rows.append({**shape, "needs": list(service.needs), "missing": list(missing)})
-    for row in rows:
-        name = row["name"]
-        row["available"] = not row["missing"] and not (row["remote"] and settings.offline)
-        row["position"] = order.index(name) + 1 if name in order else None
-    return rows
-
-
 def create_app(
     settings: SearchSettings,
     *,
@@ -191,7 +174,7 @@ def create_app(
 
     @app.get("/api/engines")
     def engines_there_are() -> Response:
-        return jsonify({**chain.describe(), "readers": describe_readers(settings)})
+        return jsonify(chain.describe())
 
     @app.post("/api/forget")
     def forgotten() -> Response:

@@ -1,7 +1,7 @@
-"""Open WebUI: its "external" search and its "external" web loader.
+"""Open WebUI: its "external" web loader; it searches as it asks SearXNG.
 
-POST /external/search {query, count} -> [{link, title, snippet}], and POST /external/load {urls} ->
-[{page_content, metadata}]. An unreadable page is left out: the answer has no place for a reason.
+POST /external/load {urls} -> [{page_content, metadata}]. An unreadable page is left out: the answer
+has no place for a reason.
 
 Spec: https://docs.openwebui.com/features/chat-conversations/web-search/providers/external
 """
@@ -18,25 +18,12 @@ from searchloop.search_backend.other_apis import (
     Route,
     Shape,
     Values,
-    answered,
     opened,
     sentence_error,
 )
-from searchloop.search_backend.types import MOST_RESULTS, PageView, SearchBackendError
+from searchloop.search_backend.types import PageView, SearchBackendError
 
-RESULTS, MOST_URLS, AT_ONCE = 8, 20, 5
-
-
-def _search(values: Values, service: Contract) -> list[Any]:
-    count = values.get("count")
-    # Open WebUI may ask for more than an engine gives; it takes fewer.
-    most = min(count, MOST_RESULTS) if isinstance(count, int) else count
-    asked = {"query": values.get("query"), "max_results": RESULTS if most is None else most}
-    answer = answered(service.search(asked))
-    return [
-        {"link": result.url, "title": result.title, "snippet": result.snippet}
-        for result in answer.results
-    ]
+MOST_URLS, AT_ONCE = 20, 5
 
 
 def _load(values: Values, service: Contract) -> list[Any]:
@@ -60,12 +47,5 @@ def _document(view: PageView) -> dict[str, Any]:
     return {"page_content": view.content, "metadata": {"source": page.url, **about}}
 
 
-_SEARCH = "Search, as Open WebUI asks an external engine"
 _LOAD = "Read pages, as Open WebUI asks an external loader"
-SHAPE = Shape(
-    (
-        Route("/external/search", ("POST",), _SEARCH, _search),
-        Route("/external/load", ("POST",), _LOAD, _load),
-    ),
-    sentence_error,
-)
+SHAPE = Shape((Route("/external/load", ("POST",), _LOAD, _load),), sentence_error)

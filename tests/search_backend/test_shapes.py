@@ -121,7 +121,6 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/search", SEARXNG | {"time_range": "z"}, 400, "time_range"),
     ("/search", SEARXNG | {"safesearch": "3"}, 400, "safesearch"),
     ("/search", SEARXNG | {"pageno": "-1"}, 400, "pageno"),
-    ("/external/search", {"query": "fail", "count": 3}, 424, "The network is down."),
     ("/external/load", {"urls": ["https://example.org/gone"]}, 424, "No public web server"),
     ("/external/load", {"urls": []}, 400, "1 to 20"),
     ("/external/load", {}, 400, "1 to 20"),
@@ -193,15 +192,6 @@ def test_searxng_is_spoken(
     assert rows[0]["score"] > rows[1]["score"]
     assert (answer["number_of_results"], answer["unresponsive_engines"]) == (2, [])
     assert answer["suggestions"] == []
-
-
-def test_open_webui_searches_externally(house: House) -> None:
-    """As its "external" engine: a bare list, cut by us to what it asked for."""
-    status, answer = told(house, "POST", "/external/search", json={"query": "tea", "count": 1})
-    assert (status, house.asked[0].max_results) == (200, 1)
-    assert answer == [{"link": "https://example.org/tea", "title": "Tea", "snippet": "About tea."}]
-    told(house, "POST", "/external/search", json={"query": "pots", "count": 50})
-    assert house.asked[1].max_results == 20
 
 
 def test_open_webui_loads_pages(house: House) -> None:

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.fetch.host_check import Rules, vet
 from searchloop.search_backend.fetch.http import Fetched, FetchLimits
 from searchloop.search_backend.library import Library
@@ -22,7 +21,6 @@ from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.readers import find_services
-from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     EngineError,
     FetchFailed,
@@ -323,24 +321,6 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
         assert server.requests == []
     assert view.page.error is not None
     assert view.page.error.code == "offline"
-
-
-def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
-    """Beside the engines: which there are, which are chosen, and what the others want."""
-    mapping = {"SEARCH_READERS": "local,jina", "CRAWL4AI_URL": "http://127.0.0.1:9"}
-    client = create_app(SearchSettings.from_mapping(mapping, tmp_path)).test_client()
-    rows = {row["name"]: row for row in client.get("/api/engines").json["readers"]}
-    assert {name: row["position"] for name, row in rows.items()} == {
-        **dict.fromkeys(NAMES),
-        "local": 1,
-        "jina": 2,
-    }
-    assert (rows["tavily"]["missing"], rows["tavily"]["available"]) == (["TAVILY_API_KEY"], False)
-    assert rows["crawl4ai"]["available"]
-    away = SearchSettings.from_mapping({**mapping, "SEARCHLOOP_OFFLINE": "1"}, tmp_path)
-    listed = create_app(away).test_client().get("/api/engines").json["readers"]
-    rows = {row["name"]: row for row in listed}
-    assert [name for name, row in rows.items() if row["available"]] == ["local"]
 
 
 FIELDS = (

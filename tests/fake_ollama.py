@@ -29,8 +29,7 @@ class Model:
 
     `most` is what it really can give, whoever asks for more, and `letters` how many characters a
     token has. `native` models hand over all calls in the last
-    line and let llama.cpp count their prompt. `listed` False: an older server, whose list does not
-    tell capabilities.
+    line and let llama.cpp count their prompt.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Model:
     trained: int = 40960
     remote_host: str = ""
     native: bool = False
-    listed: bool = True
     size: str = "8.2B"
     letters: float = 4
     most: int = 1_000_000
@@ -228,11 +226,9 @@ def tag(model: Model) -> dict[str, Any]:
         "model": model.full_name,
         "digest": f"{sum(model.full_name.encode()):064x}",
         "size": model.disk,
-        "details": {"format": "gguf", "parameter_size": model.size},
+        "details": {"parameter_size": model.size, "context_length": model.trained},
+        "capabilities": list(model.capabilities),
     }
-    if model.listed:
-        entry["capabilities"] = list(model.capabilities)
-        entry["details"]["context_length"] = model.trained
     if model.remote_host:
         entry |= {"remote_host": model.remote_host, "remote_model": model.name}
     return entry

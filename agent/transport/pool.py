@@ -26,7 +26,7 @@ from searchloop.agent.transport.trust import certificates, proxy_for
 
 
 @contextmanager
-def _no_certificates() -> Iterator[None]:
+def no_certificates() -> Iterator[None]:
     """Keeps aiohttp from reading all certificates (40 ms) for contexts that we never use."""
     thread, load = threading.get_ident(), ssl.SSLContext.set_default_verify_paths
 
@@ -41,7 +41,7 @@ def _no_certificates() -> Iterator[None]:
         del ssl.SSLContext.set_default_verify_paths
 
 
-with _no_certificates():
+with no_certificates():
     import aiohttp
     from aiohttp.abc import AbstractStreamWriter
     from yarl import URL

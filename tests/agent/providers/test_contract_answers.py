@@ -184,21 +184,15 @@ def test_arguments_that_cannot_be_read(vendor: Vendor, given: str, problem: str)
     """The call says what is wrong with it, and goes back with an object all the same."""
     message = vendor.finished(vendor.calls(given)).message
     (call,) = message.tool_calls
-    assert problem in (call.problem or "")
     assert call.problem
+    assert problem in call.problem
     assert call.arguments == {}
     vendor.ask(USER, message, replace(results(message)[0], is_error=True))
-
-
-@each_row("vendor", [v for v in VENDORS if v is not GEMINI])
-@each_row("given, read", [('{"n": 1}', {"n": 1}), ('"{\\"n\\": 1}"', {"n": 1}), ("", {})])
-def test_arguments_go_back_as_one_object(vendor: Vendor, given: str, read: Any) -> None:
-    """An object inside a string is read as the object, and sent as one."""
-    message = vendor.finished(vendor.calls(given)).message
-    assert message.tool_calls[0].arguments == read
-    assert message.tool_calls[0].problem is None
-    told = json.dumps(vendor.ask(USER, message, *results(message))).replace("\\", "")
-    assert ('"n": 1' in told or '"n":1' in told) == bool(read)
+    if vendor is not GEMINI:  # an object inside a string is the object
+        message = vendor.finished(vendor.calls('"{\\"n\\": 1}"')).message
+        assert (message.tool_calls[0].arguments, message.tool_calls[0].problem) == ({"n": 1}, None)
+        told = json.dumps(vendor.ask(USER, message, *results(message))).replace("\\", "")
+        assert '"n": 1' in told or '"n":1' in told
 
 
 @each_row("vendor", [v for v in VENDORS if v is not OLLAMA])

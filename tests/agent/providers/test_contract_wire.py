@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import asdict
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected, ProviderError
+from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.loop import Outcome
 from searchloop.agent.transport.refusals import with_delay
 from searchloop.agent.transport.transport import Transport
@@ -259,18 +259,6 @@ def test_the_length_of_a_wait_in_words(seconds: str) -> None:
     assert WAITS[seconds] in with_delay(error).remedy
 
 
-# --- what a server refuses ---
-
-
-@each_row("vendor", KEYED)
-def test_a_blamed_tool_is_a_rejected_search(vendor: Vendor) -> None:
-    """So `auto` falls back, and `native` says what to choose; `refusals.json` has the words."""
-    body = {"error": {"message": "Only function tools are allowed here."}}
-    error = fault(vendor, json_reply(body, 400), native_search=NATIVE)
-    assert isinstance(error, NativeSearchRejected)
-    assert "local search" in error.remedy
-
-
 # --- a history that the server refuses ---
 
 
@@ -310,20 +298,6 @@ def test_opaque_parts_are_left_out_once_for_the_session(vendor: Vendor, body: An
         vendor.rules(received.json, received.path)
     assert [e.message.content for e in events if isinstance(e, Finished)] == ["Good."] * 3
     assert [e.code for e in events if isinstance(e, Notice)] == ["history_as_text"] * 2
-
-
-@each_row("vendor, body", OF_HISTORY.items())
-def test_a_server_that_refuses_everything(vendor: Vendor, body: Any) -> None:
-    """There is an end to it, and no request is sent twice."""
-    with (
-        FakeServer(lambda _: json_reply(body, 400)) as server,
-        pytest.raises(ProviderError) as caught,
-    ):
-        vendor.stream(server, history(vendor)[0])
-    assert caught.value.remedy == "Start a new session."
-    bodies = [json.dumps(r.json) for r in server.requests]
-    assert len(bodies) == 2
-    assert all(before != after for before, after in pairwise(bodies))
 
 
 def test_a_gemini_stream_that_misses_a_signature() -> None:

@@ -101,6 +101,12 @@ def test_the_mode_decides_below_the_model(mode: Mode, effect: Effect, runs: bool
     assert runs or f"not allowed in {mode} mode" in result.content
 
 
+def test_the_first_tool_of_one_name_counts() -> None:
+    """The model is offered the name once."""
+    made = [replace(echo, spec=echo.spec._replace(description=each)) for each in "abc"]
+    assert Toolset(made, "ask", SourceTable()).specs == (made[0].spec,)
+
+
 def test_results_come_in_call_order() -> None:
     """Calls run together: the first to be asked is answered first, even if it is the last done."""
     turns: list[str] = []

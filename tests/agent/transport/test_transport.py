@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import logging
-import os
-import subprocess
-import sys
+import ssl
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
+from searchloop.agent.transport.pool import no_certificates
 from searchloop.agent.transport.transport import Timeouts, Transport
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_port
@@ -277,36 +276,18 @@ def test_a_short_answer() -> None:
         run(work)
 
 
-def test_the_http_library_reads_no_certificates_when_it_is_imported() -> None:
-    """Only https needs them, and reading them takes longer than a local answer. A context that
-    another thread makes meanwhile has its certificates all the same."""
-    program = """
-import importlib, ssl, sys, threading
+def test_only_https_reads_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes longer than a local answer: the HTTP library is imported without them. A context
+    that another thread makes meanwhile has its certificates all the same."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    found = []
 
-found = {}
+    def count() -> None:
+        found.append(ssl.create_default_context().cert_store_stats()["x509"])
 
-
-def count(name):
-    found[name] = ssl.create_default_context().cert_store_stats()["x509"]
-
-
-class Finder:
-    def find_spec(name, *rest):
-        if name == "aiohttp.connector":
-            count("importing thread")
-            other = threading.Thread(target=count, args=["another thread"])
-            other.start()
-            other.join()
-
-
-sys.meta_path.insert(0, Finder)
-importlib.import_module("searchloop.agent.transport.pool")
-
-count("afterwards")
-print(found)
-"""
-    env = {**os.environ, "SSL_CERT_FILE": str(CERTIFICATE)}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
-    found = {"importing thread": 0, "another thread": 1, "afterwards": 1}
-    assert ast.literal_eval(done.stdout) == found
+    with no_certificates():
+        count()
+        (other := threading.Thread(target=count)).start()
+        other.join()
+    count()
+    assert found == [0, 1, 1]

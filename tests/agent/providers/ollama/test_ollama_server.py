@@ -92,14 +92,6 @@ def test_models_and_what_they_can_do() -> None:
     assert found["ollama:qwen3:8b"].disk == 1_000_000
 
 
-def test_a_server_of_before_lists_names_alone() -> None:
-    """Its models are given the try, but for those named as makers of vectors."""
-    names = ("qwen3:8b", "nomic-embed-text")
-    with FakeOllama([Model(name, listed=False) for name in names]) as server:
-        (found,) = models(server)
-    assert (found.id, found.capabilities.tools) == ("ollama:qwen3:8b", True)
-
-
 def test_the_window_is_the_one_that_is_there() -> None:
     """A loaded model has the window the server gave it; a setting decides for the others."""
 
@@ -206,46 +198,42 @@ def test_only_the_library_s_own_names_are_got(name: str) -> None:
     assert not server.requests
 
 
-def missing(found: list[ModelInfo]) -> tuple[str, str]:
+def missing(server: FakeServer | str, **env: str) -> str:
     """What the only entry says is missing, and its remedy."""
-    assert [(model.id, model.available) for model in found] == [("ollama:", False)]
-    return str(found[0].missing), str(found[0].remedy)
+    (found,) = models(server, **env)
+    assert (found.id, found.available) == ("ollama:", False)
+    return f"{found.missing} {found.remedy}"
 
 
 def test_no_server_is_one_entry_in_the_picker() -> None:
-    """Not running: the entry says so and how to start it."""
+    """Not running, or a wrong setting: the entry says so and what to do."""
     url = closed_address()
-    assert missing(models(url)) == (
-        f"Ollama is not running at {url}.",
-        "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs.",
-    )
+    start = "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs."
+    assert missing(url) == f"Ollama is not running at {url}. {start}"
+    assert "OLLAMA_CONTEXT_LENGTH" in missing("", OLLAMA_CONTEXT_LENGTH="many")
 
 
-@pytest.mark.parametrize(
-    "reply",
+@each_row(
+    ("reply", "words"),
     [
-        json_reply({"data": []}),
-        json_reply([1]),
-        json_reply({"models": 3}),
-        json_reply({"error": "no"}, 500),
-        Reply([b"<html>"], headers={"content-type": "text/html"}),
+        *((json_reply(odd), "not Ollama") for odd in ({"data": []}, [1], {"models": 3})),
+        (json_reply({"error": "no"}, 500), "no"),
+        (Reply([b"<html>"], headers={"content-type": "text/html"}), "as its API says"),
+        (json_reply({"models": None}), "`ollama pull"),
     ],
 )
-def test_something_else_is_one_entry_in_the_picker(reply: Reply) -> None:
-    """Another server at that address: said, never raised."""
+def test_something_else_is_one_entry_in_the_picker(reply: Reply, words: str) -> None:
+    """Another server at that address, or one without a model: said, never raised."""
     with FakeServer(lambda _: reply) as server:
-        assert all(missing(models(server)))
+        assert words in missing(server)
 
 
 def test_odd_entries_do_not_break_the_list() -> None:
-    """Entries without a name, and an old server's null list, are no reason to fail."""
+    """Entries without a name, or of a server that tells names alone, are no reason to fail."""
     odd = [{"model": "m", "details": None, "capabilities": "x"}, {}, None, {"name": 3}]
+    odd += [{"name": name} for name in ("qwen3:8b", "nomic-embed-text")]
     with FakeServer(lambda r: json_reply({"models": odd}, 200 if "tags" in r.path else 404)) as s:
-        assert [m.id for m in models(s)] == ["ollama:m"]
-    with FakeServer(lambda _: json_reply({"models": None})) as server:
-        what, remedy = missing(models(server))
-    assert "no chat model" in what
-    assert "ollama pull" in remedy
+        assert [m.id for m in models(s)] == ["ollama:m", "ollama:qwen3:8b"]
 
 
 @each_row(
@@ -273,8 +261,3 @@ def test_check_says_what_is_missing(env: dict[str, str], code: str) -> None:
     with pytest.raises(ConfigError) if code else nullcontext() as caught:
         create(env, Transport()).check(model)
     assert caught is None or (caught.value.code, bool(caught.value.remedy)) == (code, True)
-
-
-def test_a_wrong_setting_is_said_in_the_picker() -> None:
-    """The provider still loads; its one entry says which setting to mend."""
-    assert "OLLAMA_CONTEXT_LENGTH" in missing(models("", OLLAMA_CONTEXT_LENGTH="many"))[0]

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers import Provider
 from searchloop.agent.providers.openai_chat import ChatCodec, OpenAIChat
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.transport.transport import Transport
@@ -22,13 +21,12 @@ from searchloop.agent.types import (
     Notice,
     Request,
     StreamEvent,
-    TextDelta,
     ToolSpec,
 )
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import LLAMA, SmallServer
-from tests.agent.providers.vendors import CHAT, shown, using
-from tests.fakes import FakeServer, json_reply, sse_reply
+from tests.agent.providers.vendors import CHAT, shown
+from tests.fakes import FakeServer, json_reply
 from tests.rules_openai_chat import check
 from tests.tables import each_row
 
@@ -193,26 +191,6 @@ def test_the_window_of_a_vendor_is_noted() -> None:
     assert caught.value.code == "context_length"
     assert provider.capabilities("m").context == 65_536
     assert len(server.requests) == 1
-
-
-def test_an_answer_that_breaks_off_for_its_length_is_not_begun_again() -> None:
-    """llama.cpp runs out of room while it writes: what was shown stays, once."""
-    begun = {"choices": [{"index": 0, "delta": {"content": "High water."}}]}
-    error = (
-        b'error: {"code":500,"message":"failed to decode, try increasing context size 4096"}\n\n'
-    )
-    events: list[StreamEvent] = []
-
-    async def listen(provider: Provider) -> None:
-        async for event in provider.stream(Request("m", (Message("user", "Hi"),))):
-            events.append(event)
-
-    with FakeServer([sse_reply([begun, error])]) as server:
-        with pytest.raises(ProviderError) as caught:
-            using(CHAT.name, CHAT.env(f"{server.url}/v1"), listen)
-        assert len(server.requests) == 1
-    assert caught.value.code == "context_length"
-    assert events == [TextDelta("High water.")]
 
 
 class Elsewhere(ChatServer):

@@ -148,12 +148,11 @@ def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, A
 
 @dataclass
 class FakeHouse:
-    """Log, runner, settings and a search backend that answers with what it was asked."""
+    """Log, runner, settings and a search backend that has no engines."""
 
     settings: Settings
     log: EventLog
     runner: Any
-    searched: list[dict[str, Any]] = field(default_factory=list)
     metrics: Metrics = field(default_factory=Metrics)
     # Requests of the search backend with "stall" in them are counted, and wait.
     stalled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -163,15 +162,13 @@ class FakeHouse:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         """A WSGI application in the place of the search backend."""
-        self.searched.append({"path": environ["PATH_INFO"], "method": environ["REQUEST_METHOD"]})
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length)
         if b"stall" in body:
             self.stalled.release()
             self.release.wait(200)
-        headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
-        start_response("200 OK", headers)
-        return [b'{"engines": [], "asked": %s}' % (body or b"null")]
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [b'{"engines": []}']
 
     @cached_property
     def backend(self) -> LocalBackend:

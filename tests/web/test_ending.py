@@ -7,6 +7,7 @@ import http.client
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -55,10 +56,13 @@ def test_a_signal_ends_a_server_with_hostile_pages_in_flight(tmp_path: Path) -> 
         "/drip": lambda: chain([answer(b"")], forever(b"x", pause=True)),
         **{f"/{n}": answer(page(60).encode()) for n, page in enumerate(PAGES.values())},
     }
-    with serving(routes) as pages, WholeServer(tmp_path, pages.port, seconds=900, end=2) as server:
+    with (
+        serving(routes) as pages,
+        ThreadPoolExecutor(len(routes)) as pool,
+        WholeServer(tmp_path, pages.port, seconds=900, end=0.2) as server,
+    ):
         for path in routes:
-            url = f"http://a{path[1:]}.example{path}"
-            threading.Thread(target=open_page, args=(server, url), daemon=True).start()
+            pool.submit(open_page, server, f"http://a{path[1:]}.example{path}")
         until(lambda: len(pages.requests) == len(routes))
         assert server.end() == 0
 

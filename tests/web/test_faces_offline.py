@@ -132,13 +132,19 @@ def test_tools_over_mcp_are_seen_to_leave(tmp_path: Path) -> None:
     ],
 )
 def test_the_users_switch_keeps_every_face_inside(tmp_path: Path, name: str, value: str) -> None:
-    """The tools of MCP, and a wish for the web by each protocol, which is refused. What is offline
-    is still searched."""
+    """The tools of MCP, which say how to allow a search where it is off, and a wish for the web by
+    each protocol, which is refused. What is offline is still searched."""
     with watched(tmp_path, **{name: value}) as (at, left):
         told = call(at, *TOOLS)
+        asked = call(at, "ask", search="local")["ask"]
         assert told["open_page"].is_error
-        assert told["web_search"].is_error == (value == "off")
-        assert call(at, "ask", search="local")["ask"].is_error
+        assert asked.is_error
+        if value == "off":
+            for each in (asked, *(told[name] for name in TOOLS if name != "ask")):
+                assert each.structured_content["error"]["code"] == "search_off"
+                assert "SEARCHLOOP_CLIENT_SEARCH" in each.content[0].text
+        else:
+            assert not told["web_search"].is_error
         for face in each_face.args[1]:
             with pytest.raises(REFUSED):
                 face.ask(at, user(QUESTION), stream=False, search="web")

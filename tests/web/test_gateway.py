@@ -32,6 +32,7 @@ from tests.web.faces import (
 )
 
 API_ERRORS = (openai.APIError, anthropic.APIError)
+OVER = (openai.RateLimitError, anthropic.RateLimitError)
 
 
 @each_face
@@ -370,7 +371,8 @@ def test_a_wish_that_cannot_be_met_is_the_protocols_error(tmp_path: Path) -> Non
 @each_face
 def test_what_goes_wrong_at_the_provider_is_an_error(tmp_path: Path, face: Face) -> None:
     """A stream ends with it, an answer has its status: a refusal, and an answer without a word,
-    which a program could not tell from one that says nothing."""
+    which a program could not tell from one that says nothing. One that asks for fewer requests is
+    told in the way that the client's library waits for."""
     faults = [json_reply({"error": "no"}, 400), said("")]
     with desk(tmp_path, lambda asked: listing(asked) or faults[0]) as at:
         for stream in (False, False, True, True):
@@ -381,16 +383,11 @@ def test_what_goes_wrong_at_the_provider_is_an_error(tmp_path: Path, face: Face)
                 with pytest.raises(API_ERRORS):
                     face.ask(at, user("Say hello."), stream=stream)
             faults.reverse()
-
-
-def test_a_provider_that_asks_for_fewer_requests_says_so_to_the_client(tmp_path: Path) -> None:
-    """With the status and the type that its library waits and asks again for."""
-    busy = json_reply({"error": {"message": "slow down"}}, 429)
-    with desk(tmp_path, lambda asked: listing(asked) or busy) as at:
-        for face in FACES.values():
-            with pytest.raises((openai.RateLimitError, anthropic.RateLimitError)) as failed:
-                face.ask(at, user("Hi"), stream=False)
-            assert "rate_limit_error" in str(failed.value.body)
+        busy = {"error": {"message": "slow down"}}
+        faults[0] = json_reply(busy, 429, {"retry-after-ms": "1"})
+        with pytest.raises(OVER) as failed:
+            face.ask(at, user("Hi"), stream=False)
+        assert "rate_limit_error" in str(failed.value.body)
 
 
 def test_an_answer_that_misses_its_schema_is_an_error(tmp_path: Path) -> None:

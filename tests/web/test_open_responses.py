@@ -23,93 +23,50 @@ pytestmark = pytest.mark.integration
 TOOL = {"type": "function", "name": "get_weather", "description": "Now", "parameters": WEATHER}
 OFFLINE = {"type": "web_search", "external_web_access": False}
 CALL = {"call_id": "call_1"}
-PDF = b64encode(pdf_of(["The harbour plan"])).decode()
-PNG = b64encode(png()).decode()
+RESULT: list[dict[str, Any]] = [
+    {"role": "user", "content": "How warm is Oslo?"},
+    {**CALL, "type": "function_call", "name": "get_weather", "arguments": "{}"},
+    {**CALL, "type": "function_call_output", "output": "11 degrees"},
+]
+CHOSEN = {"type": "function", "name": "get_weather"}
+IMAGE = f"data:image/png;base64,{b64encode(png()).decode()}"
+PDF = f"data:application/pdf;base64,{b64encode(pdf_of(['The harbour plan'])).decode()}"
+SOURCES = ["web_search_call.action.sources"]
 
 
-def asked(*content: Any, **more: Any) -> dict[str, Any]:
-    """A request with one message of the user, of a text or of parts."""
-    [first, *rest] = content
-    whole = first if isinstance(first, str) and not rest else [_part(each) for each in content]
-    return {"input": [{"type": "message", "role": "user", "content": whole}], **more}
+def turns(*said: str) -> dict[str, Any]:
+    """A request with messages, each written `role: text`."""
+    pairs = [text.split(": ") for text in said]
+    return {"input": [{"type": "message", "role": r, "content": text} for r, text in pairs]}
 
 
-def turns(*said: tuple[str, str]) -> dict[str, Any]:
-    """A request with several messages."""
-    return {"input": [{"type": "message", "role": r, "content": text} for r, text in said]}
-
-
-def _part(each: Any) -> Any:
-    return {"type": "input_text", "text": each} if isinstance(each, str) else each
+def parts(text: str, **part: str) -> dict[str, Any]:
+    """A request with one message of a text and a part."""
+    return {"input": [{"role": "user", "content": [{"type": "input_text", "text": text}, part]}]}
 
 
 # The case, its request, the types that its output has at least, words of its text.
-MESSAGE = {"message"}
 CASES: dict[str, tuple[dict[str, Any], set[str], str]] = {
-    "basic": (asked("Greet me in two words."), MESSAGE, "two words"),
-    "system prompt": (
-        turns(("system", "You talk like a sailor."), ("user", "Greet me.")),
-        MESSAGE,
-        "Greet me",
-    ),
+    "basic": (turns("user: Greet me in two words."), {"message"}, "two words"),
+    "system prompt": (turns("system: Be a sailor.", "user: Greet me."), {"message"}, "Greet me"),
     "tool calling": (
-        asked(
-            "What is the weather in Oslo?",
-            tools=[TOOL],
-            tool_choice={"type": "function", "name": "get_weather"},
-        ),
-        {"function_call"},
-        "",
+        {**turns("user: Is it warm in Oslo?"), "tools": [TOOL], "tool_choice": CHOSEN},
+        *({"function_call"}, ""),
     ),
-    "tool result": (
-        {
-            "input": [
-                *turns(("user", "How warm is Oslo?"))["input"],
-                {**CALL, "type": "function_call", "name": "get_weather", "arguments": "{}"},
-                {**CALL, "type": "function_call_output", "output": "11 degrees"},
-            ],
-            "tools": [TOOL],
-        },
-        MESSAGE,
-        "11 degrees",
-    ),
-    "image": (
-        asked(
-            "What is this?", {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
-        ),
-        MESSAGE,
-        "What is this?",
-    ),
+    "tool result": ({"input": RESULT, "tools": [TOOL]}, {"message"}, "11 degrees"),
+    "image": (parts("What is it?", type="input_image", image_url=IMAGE), {"message"}, "What is it"),
     "file": (
-        asked(
-            "What is its title?",
-            {
-                "type": "input_file",
-                "filename": "plan.pdf",
-                "file_data": f"data:application/pdf;base64,{PDF}",
-            },
-        ),
-        MESSAGE,
-        "The harbour plan",
+        parts("What is its title?", type="input_file", filename="plan.pdf", file_data=PDF),
+        *({"message"}, "The harbour plan"),
     ),
     "several turns": (
-        turns(
-            ("user", "I am called Ada."),
-            ("assistant", "Good day, Ada."),
-            ("user", "What am I called?"),
-        ),
-        MESSAGE,
-        "Ada",
+        turns("user: I am Ada.", "assistant: Good day, Ada.", "user: Who am I?"),
+        *({"message"}, "Ada"),
     ),
     "offline web search": (
-        {
-            "input": "Find what the search switch decides.",
-            "tools": [OFFLINE],
-            "tool_choice": {"type": "web_search"},
-            "include": ["web_search_call.action.sources"],
-        },
-        {"web_search_call", "message"},
-        "",
+        {"input": "Find what the search switch decides.", "tools": [OFFLINE], "include": SOURCES}
+        | {"tool_choice": {"type": "web_search"}},
+        *({"web_search_call", "message"}, ""),
     ),
 }
 

@@ -28,6 +28,7 @@ from searchloop.web.api.openapi import document
 from searchloop.web.serve import BAD_INPUT, FAILED, OK, WebServer, serve
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
+from tests.waiting import until
 from tests.web.house import TOKEN, FakeHouse, ScriptedRunner, make_house
 
 PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -254,26 +255,6 @@ def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
         assert running.stop() == OK
 
 
-def test_numbers_are_behind_the_token(running: Running) -> None:
-    """Prometheus gets its text with the token, and followers are counted; nobody else does."""
-    with contextlib.closing(running.connect()) as connection:
-        connection.request("GET", "/metrics")
-        assert connection.getresponse().status == 401
-    _, session = running.ask("POST", "/api/sessions", {})
-    headers = {"Authorization": f"Bearer {running.serving.access.token}"}
-    with (
-        contextlib.closing(running.connect()) as stream,
-        contextlib.closing(running.connect()) as connection,
-    ):
-        stream.request("GET", f"/api/sessions/{session['id']}/events", headers=headers)
-        assert stream.getresponse().readline()
-        connection.request("GET", "/metrics", headers=headers)
-        answer = connection.getresponse()
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
-        assert b"\nsearchloop_followers 1.0\n" in answer.read()
-
-
 def test_a_start_that_fails_behind_the_door_is_one_sentence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -353,3 +334,54 @@ def drained(address: tuple[str, int], process: Any) -> str:
         process.send_signal(signal.SIGINT)
         stream.read()  # raises unless the last chunk came
     return session
+
+
+def open_stream(running: Running, session: str, version: str, view: str) -> socket.socket:
+    """A connection that has asked for the session's events, with little room for what comes."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", running.serving.access.port))
+    client.settimeout(90)
+    client.sendall(
+        f"GET /api/sessions/{session}/events?view={view} HTTP/{version}\r\n"
+        f"Host: 127.0.0.1:{running.serving.access.port}\r\n"
+        f"Authorization: Bearer {running.serving.access.token}\r\n\r\n".encode()
+    )
+    return client
+
+
+def numbers_of(client: socket.socket, last: int) -> list[int]:
+    """The numbers of the events that come, up to this one, read by a strict client."""
+    response = http.client.HTTPResponse(client)
+    response.begin()
+    found: list[int] = []
+    for line in response:
+        if line.startswith(b"data: "):
+            found.append(json.loads(line[6:])["seq"])
+            if found[-1] == last:
+                break
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "view"), [("1.1", "events"), ("1.1", "page"), ("1.0", "events")]
+)
+def test_a_reader_that_sleeps_is_bounded_and_gets_all(
+    version: str, view: str, running: Running
+) -> None:
+    """It reads nothing while 4 MB come: the server holds a fraction of that, the one beside it has
+    everything long since, and when it wakes it gets each event once, in order, well framed."""
+    log = running.house.log
+    session = log.create_session(model="m:x").id
+    sleeper = open_stream(running, session, version, view)
+    awake = open_stream(running, session, "1.1", view)
+    with contextlib.closing(sleeper), contextlib.closing(awake):
+        until(lambda: len(running.serving.app.streams) == 2)
+        log.append(session, [("notice", {"message": "first"})])
+        for _ in range(40):
+            log.append(session, [("notice", {"message": "x" * 25_000})] * 4)
+        assert numbers_of(awake, 161) == list(range(1, 162))
+        transports = [c.transport for c in running.serving.server_state.connections]
+        held = sorted(each.get_write_buffer_size() for each in transports)
+        assert held[-1] < 1_500_000
+        assert numbers_of(sleeper, 161) == list(range(1, 162))

@@ -131,7 +131,8 @@ async def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
 
 
 async def test_the_end_of_a_session_or_of_the_server_ends_the_streams(tmp_path: Path) -> None:
-    """Nobody has to wait for a page left open; who asks again is told that the session is gone."""
+    """Nobody has to wait for a page left open; who asks again is told that the session is gone.
+    Prometheus gets the number of followers."""
     house = make_house(tmp_path)
     paths = [f"/api/sessions/{session_of(house)}" for _ in range(2)]
     async with living(house) as app:
@@ -141,6 +142,9 @@ async def test_the_end_of_a_session_or_of_the_server_ends_the_streams(tmp_path: 
             asked = request(app, "GET", f"{path}/events", opened=opened)
             following.append(asyncio.create_task(asked))
             await opened.wait()
+        counted = await request(app, "GET", "/metrics")
+        assert counted.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert b"\nsearchloop_followers 2.0\n" in counted.body
         assert (await request(app, "DELETE", paths[0])).status == 204
         assert (await following[0]).status == 200
         assert (await request(app, "GET", f"{paths[0]}/events")).status == 404
@@ -187,25 +191,33 @@ def page_state(events: list[dict[str, Any]]) -> tuple[str, list[Any]]:
     return text, blocks
 
 
-PIECES = ["# A\n\nSome *te", "xt* with [1]", " and\n\n- a", "\n- b\n\n``", "`py\nx=1\n```\n", "end"]
-
-
-@given(st.lists(st.integers(0, 6), max_size=4).map(sorted), st.integers(0, 8))
-def test_a_page_shows_the_same_however_it_followed(cuts: list[int], seen: int) -> None:
-    """Live or late, at once or in pieces, after a reconnect or not: text and blocks agree."""
+@given(
+    text=st.text(alphabet="a*_`#- \n[1]|", min_size=1, max_size=80),
+    pages=st.lists(
+        st.tuples(st.integers(0, 80), st.lists(st.integers(1, 20), max_size=6)),
+        min_size=2,
+        max_size=3,
+    ),
+)
+def test_a_page_shows_the_same_however_it_followed(
+    text: str, pages: list[tuple[int, list[int]]]
+) -> None:
+    """Live or late, at once or in pieces, after a reconnect or not, beside others that share what
+    was rendered: text and blocks agree."""
     result = {"call_id": "c", "name": "t", "is_error": False, "content": "", "sources": [SOURCE]}
     stored = [("user_message", {"text": "q"}), ("tool_result", result)]
-    stored += [("text_delta", {"text": piece}) for piece in PIECES]
-    events = [Event(i, kind, data, 0.0) for i, (kind, data) in enumerate(stored, 1)]
-    first = PageView("s", FrameCache())
-    had = [json.loads(f.split(b"data: ")[1]) for _, f in first.frames(events[:seen])]
-    page = PageView("s", FrameCache())
-    page.skip(events[:seen])
-    edges = [seen, *(seen + cut for cut in cuts if seen + cut < len(events)), len(events)]
-    for start, end in itertools.pairwise(edges):
-        had += [json.loads(f.split(b"data: ")[1]) for _, f in page.frames(events[start:end])]
-    text = "".join(PIECES)
-    assert page_state(had) == (text, render(text, sources=[SOURCE]))
+    stored += [("text_delta", {"text": sign}) for sign in text]
+    events = [Event(n, kind, data, 0.0) for n, (kind, data) in enumerate(stored, 1)]
+    shared = FrameCache()
+    for seen, sizes in pages:
+        before, page = PageView("s", shared), PageView("s", shared)
+        had = [frames(data)[0] for _, data in before.frames(events[:seen])]
+        page.skip(events[:seen])
+        edges = [*itertools.accumulate(sizes, initial=seen), max(len(events), seen + sum(sizes))]
+        for start, end in itertools.pairwise(edges):
+            had += [frames(data)[0] for _, data in page.frames(events[start:end])]
+        blocks = json.loads(json.dumps(render(text, sources=[SOURCE])))
+        assert page_state(had) == (text, blocks)
 
 
 def paged(*stored: tuple[str, dict[str, Any]], after: int = 0) -> list[dict[str, Any]]:
@@ -213,7 +225,7 @@ def paged(*stored: tuple[str, dict[str, Any]], after: int = 0) -> list[dict[str,
     events = [Event(n, kind, data, 0.0) for n, (kind, data) in enumerate(stored, 1)]
     view = PageView("s", FrameCache())
     view.skip(events[:after])
-    return [json.loads(f.split(b"data: ")[1]) for _, f in view.frames(events[after:])]
+    return [frames(data)[0] for _, data in view.frames(events[after:])]
 
 
 def test_the_page_view_adds_blocks() -> None:
@@ -272,23 +284,3 @@ async def test_a_log_that_fails_ends_the_stream(
     answer = await request(Gate(app, Access(PORT, TOKEN)), "GET", "/x")
     assert frames(answer.body)[0]["seq"] == 1
     assert "The disk is full." in caplog.text
-
-
-@given(
-    text=st.text(alphabet="a*_`#- \n[1]|", min_size=1, max_size=80),
-    cuts=st.lists(st.lists(st.integers(1, 20), max_size=6), min_size=2, max_size=3),
-)
-def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]]) -> None:
-    """However each page's batches are cut, each ends at what the whole text reads as."""
-    events = [Event(1, "user_message", {"text": "q"}, 0.0)]
-    events += [Event(i, "text_delta", {"text": c}, 0.0) for i, c in enumerate(text, 2)]
-    shared = FrameCache()
-    for sizes in cuts:
-        view, blocks, at = PageView("s", shared), list[Any](), 0
-        for size in [*sizes, len(events)]:
-            for _, data in view.frames(events[at : at + size]):
-                told = frames(data)[0]
-                if told["type"] == "text_delta":
-                    blocks = changed(blocks, told["change"])
-            at += size
-        assert blocks == json.loads(json.dumps(render(text)))

@@ -11,9 +11,8 @@ import sys
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -28,36 +27,29 @@ from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.telemetry import Telemetry
 from searchloop.agent.settings import Environment
 from searchloop.compose import Services, open_services
-from tests.agent.providers.test_codecs import wire
 from tests.crash.harness import ROOT
-from tests.fakes import FakeServer, Reply, json_reply
+from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
+from tests.web.faces import said as answered
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 KEY = "canary-Key-93kd02kf+/83"
-QUESTION = "Which questionable ferry leaves Zanzibar?"
 
 
-@dataclass
-class Watched:
-    """A house with a provider that answers from a recording, and what its log says."""
+class Watched(NamedTuple):
+    """A house, and what its log says."""
 
     house: Services
     lines: io.StringIO
 
-    def ask(self, *asked: tuple[str, str]) -> list[Event]:
-        """A turn in a session of its own for each of (model, search); the last one's events."""
-        house = self.house
-        sessions = [house.log.create_session(model=m, search=search) for m, search in asked]
-
-        async def turns() -> None:
-            for session in sessions:
-                await house.runner.start(session.id, QUESTION)
-                await house.runner.wait(session.id)
-            await house.runner.aclose()
-
-        asyncio.run(turns())
-        return house.log.read(sessions[-1].id)
+    async def ask(self, question: str, *asked: tuple[str, str]) -> tuple[str, Event]:
+        """A turn in a session of its own for each (model, search); the last one's run and end."""
+        log, runner = self.house.log, self.house.runner
+        for model, search in asked:
+            session = log.create_session(model=model, search=search).id
+            run = await runner.start(session, question)
+            await runner.wait(session)
+        await runner.aclose()
+        return run, log.last_event(session)
 
 
 @pytest.fixture
@@ -81,15 +73,6 @@ def watched(home: Path, form: str = "json", **env: str) -> Watched:
     return Watched(house, lines)
 
 
-def recorded(provider: str, name: str) -> Reply:
-    """The first answer of a recording, as a server gives it."""
-    folder = RECORDINGS / provider.replace("-", "_")
-    path = folder / f"{name}.json" if name else sorted(folder.glob("*text*stream.json"))[0]
-    answer = json.loads(path.read_text("utf-8"))["exchanges"][0]["response"]
-    body, kind = wire(answer)
-    return Reply(pieces=[body], headers={"content-type": kind})
-
-
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("form", ["json", "text"])
 async def test_the_log_holds_no_content(form: str, tmp_path: Path) -> None:
@@ -97,13 +80,8 @@ async def test_the_log_holds_no_content(form: str, tmp_path: Path) -> None:
     answer, page address or key, though the search, the model and the key are all there."""
     env = {"SEARCHLOOP_OFFLINE": "1", "BRAVE_API_KEY": KEY}
     here = watched(tmp_path, form, **env)
-    session = here.house.log.create_session(model="builtin:extractive", search="auto")
     question = "How does the search switch decide between native and local search?"
-    run = await here.house.runner.start(session.id, question)
-    await here.house.runner.wait(session.id)
-    await here.house.runner.aclose()
-    run = run
-    last = here.house.log.last_event(session.id)
+    run, last = await here.ask(question, ("builtin:extractive", "auto"))
     assert (last.type, last.data["reason"]) == ("run_finished", "stop")
     said = here.lines.getvalue()
     for kind in ("run_started", "search_finished", "tool_call", "tool_result", "run_finished"):
@@ -122,8 +100,7 @@ async def test_the_log_holds_no_content(form: str, tmp_path: Path) -> None:
 def test_keys_are_taken_out_at_the_sink(tmp_path: Path) -> None:
     """Whatever writes them, in whatever form, in tracebacks too."""
     here = watched(tmp_path, OPENAI_API_KEY=KEY)
-    forms = [KEY, quote(KEY, safe=""), KEY[:8]]
-    forms += [b64encode(b"x" * skip + KEY.encode()).decode() for skip in range(3)]
+    forms = [KEY, quote(KEY, safe=""), KEY[:8], b64encode(KEY.encode()).decode()]
     for form in forms:
         logging.getLogger("searchloop.agent.test").warning("sent %s away", form)
         logging.getLogger("somebody.else").error(f"GET https://h/?k={form}")
@@ -136,8 +113,7 @@ def test_keys_are_taken_out_at_the_sink(tmp_path: Path) -> None:
     said = here.lines.getvalue()
     assert said.count("it failed") == len(forms)
     assert "ValueError" in said
-    inside = b64encode(KEY.encode()).decode()[4:16]
-    leaked = [*forms[:3], inside, KEY[-8:], "abcdef123456", "hunter2"]
+    leaked = [*forms[:3], forms[3][4:16], KEY[-8:], "abcdef123456", "hunter2"]
     assert [secret for secret in leaked if secret in said] == []
 
 
@@ -162,13 +138,13 @@ def test_libraries_and_errors_quote_nothing_unasked(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quiet")
-def test_numbers_of_a_run(tmp_path: Path) -> None:
+async def test_numbers_of_a_run(tmp_path: Path) -> None:
     """Runs, requests, errors, searches, tools and appends are counted, by names of our own only."""
-    replies = [json_reply({"error": {"message": "no"}}, 401), recorded("openai-chat", "")]
+    replies = [json_reply({"error": {"message": "no"}}, 401), answered("At noon.")]
     with FakeServer(replies) as server:
         here = watched(tmp_path, OPENAI_CHAT_BASE_URL=server.url, SEARCHLOOP_OFFLINE="1")
         chat = ("openai-chat:m", "off")
-        here.ask(chat, chat, ("builtin:extractive", "auto"))
+        await here.ask("Which ferry leaves Zanzibar?", chat, chat, ("builtin:extractive", "auto"))
     found = numbers(here.house.metrics.text())
     assert found['searchloop_runs_total{provider="openai-chat",reason="error"}'] == 1
     assert found['searchloop_runs_total{provider="openai-chat",reason="stop"}'] == 1
@@ -246,48 +222,38 @@ def test_observers_are_told_before_followers(tmp_path: Path) -> None:
 
 
 def test_spans_of_a_run() -> None:
-    """One after the other inside that of the run, with the step's own tokens, the times of the log
-    and the failure of a tool, of one that fails."""
+    """With the step's own tokens, the times of the log, and the failure of a tool, of one that
+    fails; what else a span holds is read by a collector (`agent/observe`)."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    def message(asked: int, said: int, **more: Any) -> dict[str, Any]:
+        return {"text": "", "usage": {"input_tokens": asked, "output_tokens": said}, **more}
 
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     telemetry = Telemetry(provider)
     call = {"call_id": "c", "name": "look", "arguments": {}, "effect": "read"}
     told = [
-        ("user_message", {"text": QUESTION}),
         ("run_started", {"run_id": "r", "model": "p:m", "mode": "ask", "search_path": "off"}),
-        ("message", message("", 10, 3, "tool_calls")),
+        ("message", message(10, 3, stop_reason="tool_calls")),
         ("tool_call", call),
         ("tool_result", {**call, "is_error": True, "content": "shut"}),
         ("tool_call", {**call, "call_id": "d"}),
         ("tool_result", {**call, "call_id": "d", "is_error": False, "content": "open"}),
-        ("message", message("At noon.", 25, 7, "stop")),
-        ("run_finished", {**message("", 25, 7, "stop"), "reason": "stop", "answer": "At noon."}),
+        ("message", message(25, 7, stop_reason="stop")),
+        ("run_finished", message(25, 7, reason="stop", answer="At noon.")),
     ]
     for second, (kind, data) in enumerate(told):
         telemetry.stored("s", [Event(second, kind, data, float(second))], 0.0)
     spans = exporter.get_finished_spans()
-    assert [(s.name, s.start_time / 1e9, s.end_time / 1e9) for s in spans] == [
-        ("chat m", 1, 2),
-        ("execute_tool look", 3, 4),
-        ("execute_tool look", 5, 6),
-        ("chat m", 6, 7),
-        ("invoke_agent searchloop", 1, 8),
-    ]
+    times = [(span.start_time / 1e9, span.end_time / 1e9) for span in spans]
+    assert times == [(0, 1), (2, 3), (4, 5), (5, 6), (0, 7)]
     assert {span.parent.span_id for span in spans[:-1]} == {spans[-1].context.span_id}
     assert [span.attributes.get("error.type") for span in spans[1:3]] == ["tool_error", None]
     tokens = [spans[3].attributes[f"gen_ai.usage.{name}_tokens"] for name in ("input", "output")]
     assert tokens == [15, 4]
-    assert spans[-1].attributes["gen_ai.conversation.id"] == "s"
-
-
-def message(text: str, asked: int, said: int, why: str) -> dict[str, Any]:
-    """The data of a message, with sums of tokens."""
-    usage = {"input_tokens": asked, "output_tokens": said}
-    return {"text": text, "usage": usage, "stop_reason": why}
 
 
 @each_row(("endpoint", "code"), [("collector", "bad_otel"), ("http://192.0.2.1:4318", "offline")])

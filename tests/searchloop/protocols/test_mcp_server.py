@@ -83,27 +83,6 @@ def test_all_tools_together_cost_a_client_little() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("web_search", {"query": "tea"}),
-        ("open_page", {"url": "https://example.org/"}),
-        ("check_claim", {"claim": "Tea is hot.", "url": "https://example.org/"}),
-        ("audit", {"text": "Tea is hot ([1](https://example.org/))."}),
-        ("ask", {"question": "Is tea hot?", "search": "local"}),
-    ],
-)
-async def test_a_server_that_is_off_refuses(
-    tmp_path: Path, name: str, arguments: dict[str, str]
-) -> None:
-    """The words tell the model not to claim a search, and the user how to allow one."""
-    async with asking(tmp_path, SEARCHLOOP_CLIENT_SEARCH="off") as (client, _):
-        failed, text, data = await told(client, name, **arguments)
-        assert failed
-        assert "SEARCHLOOP_CLIENT_SEARCH" in text
-        assert data["error"]["code"] == "search_off"
-
-
-@pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
         ("web_search", {}, "'query' is missing"),

@@ -73,7 +73,7 @@ async def test_a_new_session_searches_nothing_unless_asked(tmp_path: Path) -> No
 
 
 async def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
-    """A pin comes and goes; a temporary session can be used but is not listed."""
+    """A pin comes and goes; a temporary session can be used, is not listed, and goes with all."""
     async with with_api(tmp_path) as (ask, _):
         kept = (await ask("POST", "/api/sessions", {})).data
         passing = (await ask("POST", "/api/sessions", {"temporary": True})).data
@@ -87,6 +87,7 @@ async def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
         await ask("POST", "/api/sessions", {})
         listed = (await ask("GET", "/api/sessions?limit=1")).data["sessions"]
         assert len(listed) == 1
+        assert (await ask("DELETE", "/api/sessions")).data == {"deleted": 3}
 
 
 async def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_path: Path) -> None:
@@ -126,8 +127,8 @@ BAD = [
     ("POST", "/api/sessions", {"search": True}, 400, "bad_request", "search must be a string"),
     ("POST", "/api/sessions", {"model": "nobody:x"}, 400, "unknown_provider", "nobody"),
     ("POST", "/api/sessions", {"model": "x"}, 400, "bad_model", "'x'"),
-    ("POST", "/api/sessions", {"workspace": "/no/such"}, 400, "bad_workspace", "/no/such"),
     ("POST", "/api/sessions", {"workspace": "relative"}, 400, "bad_workspace", "relative"),
+    ("PATCH", "{s}", {"workspace": "/no/such"}, 400, "bad_workspace", "/no/such"),
     ("POST", "/api/sessions", [], 400, "bad_request", "must be an object, not an array"),
     ("POST", "/api/sessions", b"{", 400, "bad_json", "JSON"),
     ("POST", "/api/sessions", b'{"mode": NaN}', 400, "bad_json", "NaN"),
@@ -190,19 +191,6 @@ async def test_bad_input_is_one_clear_sentence(tmp_path: Path) -> None:
             assert b"Traceback" not in answer.body
             assert house.log.read(session) == [], said
             assert len(house.log.sessions()) == 1, said
-
-
-async def test_the_search_backend_is_mounted(tmp_path: Path) -> None:
-    """Its three addresses answer here, behind the gate and without its CORS headers."""
-    async with with_api(tmp_path) as (ask, house):
-        found = await ask("POST", "/api/web-search", {"query": "x"})
-        assert found.data["asked"] == {"query": "x"}
-        assert "access-control-allow-origin" not in found.headers
-        await ask("POST", "/api/open-page", {"url": "https://example.org"})
-        await ask("GET", "/api/engines")
-        assert [entry["path"] for entry in house.searched] == [
-            *("/api/web-search", "/api/open-page", "/api/engines")
-        ]
 
 
 async def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:

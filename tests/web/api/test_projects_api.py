@@ -79,13 +79,15 @@ async def test_a_chat_of_a_project_gets_what_the_project_holds(tmp_path: Path) -
 
 
 async def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: Path) -> None:
-    """From the PATCH to the hits; a folder inside counts; an empty list opens all of it again."""
+    """From the PATCH to the hits; a folder inside counts; an empty list opens all of it again. A
+    question has folders of its own, whatever its chat and project search; asked again from what was
+    stored."""
     notes = {"north": "Zwieback of Vik.", "north/deep": "A deep zwieback.", "south": "A zwieback."}
     for name, text in notes.items():
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "note.md").write_text(text)
     north, call = str(tmp_path / "north"), ToolCall("one", "web_search", {"query": "zwieback"})
-    model = Scripted([calls(call), says("So.")] * 4)
+    model = Scripted([*[calls(call), says("So.")] * 5, says("Well.")])
     async with with_files(tmp_path, model, SEARCHLOOP_OFFLINE="1") as (ask, house, _):
         library = Library(tmp_path)
         for name in reversed(notes):
@@ -104,25 +106,14 @@ async def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: P
             assert (done["results"], done["status"]) == (count, "ok" if count else "error")
             assert ("/gone" in found["content"]) is (not count)
         assert (await ask("PATCH", place, {"folders": None})).data["folders"] == []
-
-
-async def test_a_question_is_searched_in_its_own_folders_alone(tmp_path: Path) -> None:
-    """Whatever its chat searches otherwise, and its project; asked again from what was stored."""
-    for name in ("north", "south"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "note.md").write_text(f"A zwieback of the {name}.")
-    call = ToolCall("one", "web_search", {"query": "zwieback"})
-    model = Scripted([calls(call), says("So."), says("Well.")])
-    async with with_files(tmp_path, model) as (ask, house, _):
-        for name in ("north", "south"):
-            Library(tmp_path).add(tmp_path / name)
-        made = await project(ask, model=MODEL, folders=["south"])
-        chat = (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"]
-        events = await asked(ask, house, chat, "Where?", folders=["north"])
-        done = next(e.data for e in events if e.type == "search_finished")
+        await ask("PATCH", place, {"folders": [north]})
+        await ask("PATCH", f"/api/sessions/{chat}", {"search": "off"})
+        events = await asked(ask, house, chat, "Where?", folders=["south"])
+        done = [e.data for e in events if e.type == "search_finished"][-1]
         assert (done["status"], done["results"]) == ("ok", 1)
-        assert events[0].data["folders"] == ["north"]
-        assert "north" in next(e.data["content"] for e in events if e.type == "tool_result")
+        question = [e.data for e in events if e.type == "user_message"][-1]
+        assert question["folders"] == ["south"]
+        assert "south" in [e.data["content"] for e in events if e.type == "tool_result"][-1]
         assert (await ask("GET", f"/api/sessions/{chat}")).data["search"] == "off"
         await asked(ask, house, chat, "And you?")
         assert "web_search" not in [spec.name for spec in model.requests[-1].tools]

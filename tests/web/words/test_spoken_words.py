@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -24,11 +23,8 @@ from tests.six_verdicts import PLACES, answer
 from tests.source_tree import ROOT, modules, strings
 from tests.tables import each_row
 from tests.web.house import allowed, living, make_house, request
+from tests.web.words.test_catalogues import CATALOGUES
 
-CATALOGUES: Mapping[str, Mapping[str, Any]] = {
-    path.stem: json.loads(path.read_bytes())
-    for path in (ROOT / "web" / "static" / "locales").glob("*.json")
-}
 LOCALES = {"en": "C.UTF-8", "de": "de_AT.UTF-8", "zh": "zh_CN.UTF-8"}
 SESSION = Session("a", "Tides", "m:x", "ask", "off", "off", None, 0.0, 0.0, 1, False)
 FILE = {"name": "dial.png", "media_type": "image/png", "size": 2_000, "digest": "0" * 64}

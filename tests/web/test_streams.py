@@ -194,7 +194,7 @@ def page_state(events: list[dict[str, Any]]) -> tuple[str, list[Any]]:
 @given(
     text=st.text(alphabet="a*_`#- \n[1]|", min_size=1, max_size=80),
     pages=st.lists(
-        st.tuples(st.integers(0, 80), st.lists(st.integers(1, 20), max_size=6)),
+        st.tuples(st.integers(0, 5), st.lists(st.integers(1, 3), max_size=6)),
         min_size=2,
         max_size=3,
     ),

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import Conflict
 from searchloop.agent.mcp.config import Catalogue, add, content_hash, entry, parse
 from searchloop.agent.mcp.server import Server, ServerProblem
-from tests.tables import each_row
+from tests.tables import cut, each_row
 
 ENV = {"KEY": "sk-1", "EMPTY": ""}
+FIELDS = cut("mcpServers command url args env tools type timeout a")
 
 
 def one(**given: Any) -> Server:
@@ -126,13 +127,7 @@ def test_a_mistake_has_a_place_and_leaves_the_others_alone() -> None:
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["mcpServers", "command", "url", "args", "env", "tools", "type", "timeout", "a"]
-                ),
-                inner,
-                max_size=4,
-            )
+            | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4)
         ),
         max_leaves=12,
     )

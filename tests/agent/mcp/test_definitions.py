@@ -17,6 +17,7 @@ from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, plain_schema, spec_of
 from searchloop.agent.mcp.server import Server, has_hidden, server_parts, tool_name
 from searchloop.analysis.schema_check import problems_with
+from tests.tables import cut
 
 SERVER = Server("s", "mcp.json", ("x",))
 NAMES = st.text("ab_-. é", min_size=1, max_size=12)
@@ -94,25 +95,13 @@ def test_broken_pins_are_an_error_and_no_fresh_start(tmp_path: Path) -> None:
         Pins(tmp_path).settle(SERVER, {"t": definition()})
 
 
+KEYWORDS = "type properties required items enum"
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab\u200b", max_size=3),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "type",
-                    "properties",
-                    "required",
-                    "enum",
-                    "items",
-                    "minimum",
-                    "anyOf",
-                    "description",
-                    "$ref",
-                    "a",
-                ]
-            ),
+            st.sampled_from(cut(f"{KEYWORDS} minimum anyOf description $ref a")),
             inner,
             max_size=4,
         )
@@ -121,10 +110,7 @@ JSON = st.recursive(
 )
 
 
-@given(
-    st.dictionaries(st.sampled_from(["type", "properties", "required", "items", "enum"]), JSON),
-    JSON,
-)
+@given(st.dictionaries(st.sampled_from(cut(KEYWORDS)), JSON), JSON)
 def test_any_schema_is_one_that_arguments_can_be_held_to(schema: Any, arguments: Any) -> None:
     """What is left can be checked by our own border without an exception."""
     try:

@@ -34,12 +34,6 @@ def gone(note: str) -> bool:
     return not Path(f"/proc/{int(note.split()[1])}").exists()
 
 
-def state(source: McpServers, name: str = "a") -> tuple[str, str | None]:
-    """A server's state and the code of its error."""
-    server = next(s for s in source.overview()["servers"] if s["name"] == name)
-    return server["state"], server["error"] and server["error"]["code"]
-
-
 def rest(source: McpServers) -> None:
     """What failed is tried again in a minute: this test, on a slow machine, may take a second."""
     for each in source._connections.values():
@@ -116,24 +110,21 @@ async def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
         for name in ("garbage", "stderr"):
             assert (await run(tools[f"mcp_{name}_echo"], text="hi")).content == "you said hi"
         assert {tool.server for tool in tools.values()} == {"garbage", "stderr"}
-        assert state(source, "mute") == ("failed", "mcp_timeout")
-        assert state(source, "exit") == ("failed", "mcp_lost")
-        assert state(source, "lie") == ("failed", "mcp_bad_answer")
-        assert state(source, "wrong") == ("failed", "mcp_bad_answer")
-        wrong = next(
-            s["error"]["message"] for s in source.overview()["servers"] if s["name"] == "wrong"
-        )
-        assert "tools.1.inputSchema.type" in wrong
-        assert state(source, "gone") == ("failed", "missing_command")
-        assert state(source, "folder") == ("failed", "missing_folder")
-        assert state(source, "off") == ("disabled", None)
-        told = await source.test("exit")
-        assert "exit code 4" in told["error"]["message"]
-        assert told["stderr"] == "no such database\n"
+        told = {s["name"]: s for s in source.overview()["servers"]}
+        failed = {name: s["error"]["code"] for name, s in told.items() if s["state"] == "failed"}
+        assert failed == {
+            **{"mute": "mcp_timeout", "exit": "mcp_lost", "gone": "missing_command"},
+            **dict.fromkeys(("lie", "wrong"), "mcp_bad_answer"),
+            "folder": "missing_folder",
+        }
+        assert "tools.1.inputSchema.type" in told["wrong"]["error"]["message"]
+        assert told["off"]["state"] == "disabled"
+        again = await source.test("exit")
+        assert "exit code 4" in again["error"]["message"]
+        assert again["stderr"] == "no such database\n"
         rest(source)
         starts = lines(seen)
         await source.tools(Chat())  # what failed is not started a second time
-        assert state(source, "mute") == ("failed", "mcp_timeout")
         assert lines(seen) == starts
 
 
@@ -179,7 +170,7 @@ async def test_answers_count_for_their_own_call(tmp_path: Path) -> None:
         echo = by_name(await source.tools(Chat()))["mcp_a_echo"]
         for n in range(5):
             assert (await run(echo, text=str(n))).content == f"you said {n}"
-        assert state(source) == ("ready", None)
+        assert source.overview()["servers"][0]["state"] == "ready"
 
 
 async def test_a_message_without_end_is_cut_off(tmp_path: Path) -> None:
@@ -212,26 +203,6 @@ async def test_endless_notifications_stall_nobody(tmp_path: Path) -> None:
         assert lines(seen).count("list") <= 2 + (time.monotonic() - began)
         for each in source._connections.values():
             each.said.hurry = True  # it would not end by itself
-
-
-async def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
-    """At the next start or in mid-session: refused until the user has seen the difference."""
-    async with serving(tmp_path, {"a": hostile()}) as source:
-        assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
-    async with serving(tmp_path, {"a": hostile("rug")}) as source:
-        await source.test("a")  # a turn would wait a second for it, and go on without
-        tools = by_name(await source.tools(Chat()))
-        assert "definition has changed" in (tools["mcp_a_echo"].suspended or "")
-        assert not tools["mcp_a_env"].suspended
-        told = next(t for t in source.overview()["servers"][0]["tools"] if t["name"] == "echo")
-        assert '-  "description": "Says it."' in told["suspended"]["diff"]
-        assert '+  "description": "Now says something else."' in told["suspended"]["diff"]
-        with pytest.raises(AgentError, match="changed again"):
-            await source.approve("a", "echo", "0" * 64)
-        with pytest.raises(AgentError, match="no tool"):
-            await source.approve("a", "nothing", told["definition"])
-        await source.approve("a", "echo", told["definition"])
-        assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
 
 
 @pytest.mark.parametrize("mode", ["ok", "quiet"])

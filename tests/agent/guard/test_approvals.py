@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,28 +162,22 @@ def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
     session = hosts[0].create_session(model="m").id
     request = {"call_id": "c", "name": "put", "arguments": {}, "definition": "d"}
     hosts[0].append(session, [("approval_requested", request)])
-    told: list[str] = []
     start = threading.Barrier(9)
 
-    def decide(number: int) -> None:
+    def decide(number: int) -> str:
         start.wait()
         try:
             Approvals(hosts[number % 2]).answer(session, "c", "once", by=f"person {number}")
-            told.append(f"person {number}")
         except Conflict as conflict:
-            told.append(f"{conflict.code}: {conflict.message}")
+            return f"{conflict.code}: {conflict.message}"
+        return f"person {number}"
 
-    def grow() -> None:
+    with ThreadPoolExecutor(8) as people:
+        deciding = people.map(decide, range(8))
         start.wait()
         for _ in range(10):
             hosts[0].append(session, [("text_delta", {"text": "x"})])
-
-    threads = [threading.Thread(target=decide, args=(number,)) for number in range(8)]
-    threads.append(threading.Thread(target=grow))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        told = list(deciding)
     (kept,) = (e for e in hosts[1].read(session) if e.type == "approval_decided")
     (first,) = (words for words in told if words.startswith("person"))
     assert kept.data["by"] == first
@@ -304,21 +298,3 @@ async def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
         model.stream = stream  # type: ignore[method-assign]
         await house.ask("Tides?", search="native")
         assert [r.native_search is None for r in model.requests] == [False, True]
-
-
-async def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
-    """Once the user's own data is in the context, a provider does not search unseen."""
-
-    @tool
-    async def diary() -> str:
-        """Read the diary."""
-        return "Dear diary"
-
-    own = replace(diary, private=True)
-    steps = [calls(call("diary")), says("So."), says("So.")]
-    async with playing(tmp_path, (own,), steps, can=NATIVE) as (house, model):
-        await house.ask("Look.", search="native")
-        assert [r.native_search is None for r in model.requests] == [False, True]
-        await house.ask("And now?", search="native")
-        assert model.requests[2].native_search is None
-        assert house.log.session(house.session).search_path.startswith("local")

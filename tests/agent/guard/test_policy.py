@@ -115,6 +115,9 @@ def test_allowing_needs_every_place_and_forbidding_one() -> None:
     for url, action in (("", "allow"), ("?u=https://evil.example/", "confirm")):
         assert site.decide(theirs, {"url": f"https://ok.example/{url}"})[0] == action
     assert deny.decide(tool, both)[0] == "deny"
+    confirm = Policy.of({"rules": [{"action": "confirm", "path": "src"}]})
+    for place, action in (("src/a", "confirm"), ("a", "allow")):  # in a folder that is allowed
+        assert confirm.decide(tool, {"path": place}, allowed=True)[0] == action
 
 
 ACTIONS = ["allow", "confirm", "deny"]

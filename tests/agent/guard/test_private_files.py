@@ -148,19 +148,24 @@ async def test_other_words_leave_as_before(tmp_path: Path, source: str) -> None:
         assert [body["query"] for body in app.left()] == ["tides"]
 
 
-@pytest.mark.parametrize("source", ["attached", "project"])
+@pytest.mark.parametrize("source", ["attached", "project", "private tool"])
 async def test_a_provider_does_not_search_unseen_beside_files(tmp_path: Path, source: str) -> None:
-    """With such a file the search is ours, from the first request on, and the user is told."""
+    """Once such words are in the chat the next request holds no search of the provider; from the
+    next question on the search is ours, and the user is told.
+    """
     can = Capabilities(native_search=True, tools_with_native_search=True)
-    model = Scripted([says("So.")], can)
-    async with open_house(tmp_path, model, app=Reader(tmp_path)) as house:
+    model = Scripted([*first_step(source), says("So."), says("So.")], can)
+    tools = (of_the_user(LETTER),)
+    async with open_house(tmp_path, model, app=Reader(tmp_path), tools=tools) as house:
         given = await prepared(house, source, tmp_path)
-        done = await house.ask("Look.", search="auto", **given)
-        assert model.requests[0].native_search is None
-        assert "web_search" in {spec.name for spec in model.requests[0].tools}
+        await house.ask("Look.", search="auto", **given)
+        done = await house.ask("And now?")
+        own = [request.native_search is None for request in model.requests]
+        assert own == [source != "private tool", True, True][-len(own) :]
+        assert "web_search" in {spec.name for spec in model.requests[-1].tools}
         assert done.data["search_path"].startswith("local")
         codes = [e.data["code"] for e in house.log.read(house.session) if e.type == "notice"]
-        assert codes == ["native_search_held_back"]
+        assert set(codes) == {"native_search_held_back"}
 
 
 LONG = "A line of some words.\n" * 140_000  # 3 MB

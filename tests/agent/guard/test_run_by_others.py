@@ -111,6 +111,30 @@ def test_a_workspace_of_programs_is_never_allowed_as_a_whole(at: str, tmp_path: 
     assert not file.is_allowed({folder_key(str(work))})
 
 
+@each_row(
+    ("path", "allowed", "may"),
+    [
+        ("src/new.txt", "ws/src", True),
+        ("src/deep/new.txt", "ws/src", True),
+        ("./src//new.txt", "ws/src", True),
+        ("new.txt", "ws", True),
+        ("new.txt", "ws/src", False),
+        ("src2/new.txt", "ws/src", False),
+        ("deep/src/new.txt", "ws/src", False),
+        ("src/new.txt", "other/src", False),
+        ("src/new.txt", "src", False),
+        ("new.txt", "", False),
+    ],
+)
+def test_an_allowed_folder_is_that_one_alone(
+    path: str, allowed: str, may: bool, tmp_path: Path
+) -> None:
+    """What is below it is not asked about again; a folder of the same name elsewhere is."""
+    file = work_file(tmp_path / "ws", path)
+    assert file.folder == str((tmp_path / "ws" / path).parent)
+    assert file.is_allowed({folder_key(str(tmp_path / allowed))}) is may
+
+
 def in_folder(folder: Path) -> Any:
     """A session that works in this folder."""
     return replace(session("agent"), workspace=str(folder))

@@ -47,18 +47,8 @@ def tool(name: str, description: str = "Does it.", schema: Any = TEXT, **more: A
 
 def tools(changed: bool) -> list[Any]:
     if MODE == "theft":
-        long = "x" * 200
-        names = (
-            "web_search",
-            "open_page",
-            "mcp_other_tool",
-            "find_tool",
-            "b_c",
-            long,
-            "a b",
-            "a\u200bb",
-        )
-        return [tool(name) for name in (*names, "web_search")]
+        names = ["web_search", "open_page", "mcp_other_tool", "find_tool", "b_c", "web_search"]
+        return [tool(name) for name in (*names, "x" * 200, "a b", "a\u200bb")]
     if MODE == "poison":
         deep: Any = {"type": "string"}
         for _ in range(40):

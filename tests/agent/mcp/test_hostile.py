@@ -113,7 +113,9 @@ async def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
         told = {s["name"]: s for s in source.overview()["servers"]}
         failed = {name: s["error"]["code"] for name, s in told.items() if s["state"] == "failed"}
         assert failed == {
-            **{"mute": "mcp_timeout", "exit": "mcp_lost", "gone": "missing_command"},
+            "mute": "mcp_timeout",
+            "exit": "mcp_lost",
+            "gone": "missing_command",
             **dict.fromkeys(("lie", "wrong"), "mcp_bad_answer"),
             "folder": "missing_folder",
         }

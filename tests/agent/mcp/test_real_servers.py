@@ -22,9 +22,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[3]
 NODE = ROOT / "tests" / "node" / "node_modules" / ".bin"
-SDK = str(Path(__file__).with_name("sdk_server.py"))
 SLOW: dict[str, Any] = {"startup_timeout": 90}  # seconds: node starts slowly on a busy machine
-# Uses the servers of SEARCHLOOP_HOME, says so, and waits to be killed.
 
 
 def node_path() -> str:
@@ -131,28 +129,19 @@ async def test_the_file_server(tmp_path: Path) -> None:
         assert "Access denied" in refused.content
 
 
-async def use_sdk(server: dict[str, Any], home: Path) -> None:
-    """What a server made with the Python SDK has to show, a changed list of tools too."""
-    async with serving(home, {"sdk": {**server, **SLOW}}) as source:
-        told = await source.test(next(iter(source.overview()["servers"]))["name"])
-        assert told["state"] == "ready", told["error"]
-        tools = by_name(await source.tools(Chat()))
-        assert (await run(tools["mcp_sdk_add"], a=1, b=2)).content == "3"
-        assert (await run(tools["mcp_sdk_count"], to=3)).content == "counted to 3"
-        assert (await run(tools["mcp_sdk_fail"])).is_error
-        await run(tools["mcp_sdk_grow"])
-        async with asyncio.timeout(90):
-            while "mcp_sdk_grown" not in by_name(await source.tools(Chat())):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-        assert (await run(by_name(await source.tools(Chat()))["mcp_sdk_grown"])).content == "new"
-
-
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_a_server_of_the_python_sdk(tmp_path: Path, way: str) -> None:
-    """The newest protocol that there is, over both transports."""
-    if way == "stdio":
-        asyncio.run(use_sdk({"command": sys.executable, "args": [SDK, "stdio"]}, tmp_path))
-        return
+async def test_a_server_of_the_python_sdk(tmp_path: Path) -> None:
+    """The newest protocol that there is over HTTP, and a list of tools that grows."""
     port = free_port()
-    with listening([sys.executable, SDK, "http", str(port)], port) as url:
-        asyncio.run(use_sdk({"url": url}, tmp_path))
+    command = [sys.executable, str(Path(__file__).with_name("sdk_server.py")), "http", str(port)]
+    with listening(command, port) as url:
+        async with serving(tmp_path, {"sdk": {"url": url, **SLOW}}) as source:
+            assert (await source.test("sdk"))["state"] == "ready"
+            tools = by_name(await source.tools(Chat()))
+            assert (await run(tools["mcp_sdk_add"], a=1, b=2)).content == "3"
+            assert (await run(tools["mcp_sdk_count"], to=3)).content == "counted to 3"
+            assert (await run(tools["mcp_sdk_fail"])).is_error
+            await run(tools["mcp_sdk_grow"])
+            async with asyncio.timeout(90):
+                while "mcp_sdk_grown" not in (found := by_name(await source.tools(Chat()))):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            assert (await run(found["mcp_sdk_grown"])).content == "new"

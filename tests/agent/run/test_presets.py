@@ -122,6 +122,8 @@ def test_a_session_keeps_a_copy(tmp_path: Path) -> None:
     assert kept.as_dict()["agent"] == "poet"
     assert "Rhyme." not in str(kept.as_dict())
     assert agent_in({}) is None
+    with pytest.raises(ConfigError, match="tools"):  # damaged, it runs as nobody else
+        agent_in({"agent": "x", "preset": {"tools": "all"}})
     assert set(settings_of(None).values()) == {None}
 
 

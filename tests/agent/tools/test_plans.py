@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import AgentError, ConfigError, Conflict
+from searchloop.agent.errors import AgentError, Conflict
 from searchloop.agent.log.events import Event, messages_from
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import NamedAgent, settings_of
@@ -218,12 +218,3 @@ async def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
         with pytest.raises(Conflict, match="No answer that this chat"):
             undo_files(house.log, own, house.session)
         assert [(made / f"{n}.txt").exists() for n in (1, 2)] == [False, True]
-
-
-async def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:
-    """A session whose settings were damaged does not run as somebody else."""
-    async with playing(tmp_path) as (house, _):
-        broken: dict[str, Any] = {"agent": "x", "preset": {"tools": "all"}}
-        house.log.update_session(house.session, broken)
-        with pytest.raises(ConfigError, match="tools"):
-            await house.ask("go")

@@ -24,8 +24,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
-from searchloop.agent.guard.approvals import ApprovalAnswer, folder_key
-from searchloop.agent.guard.guard import DEFAULT_POLICY, Policy
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
@@ -502,50 +500,3 @@ def test_no_call_changes_a_file_where_nothing_may(
         results = asyncio.run(tools.call_all(calls, Memory()))
         assert [result.call_id for result in results] == [call.id for call in calls]
         assert state_of(folder) == before
-
-
-def asked_for(folder: Path, path: str, allowed: str, policy: Policy = DEFAULT_POLICY) -> bool:
-    """Whether a new file there is asked about, when edits in a folder of `folder` were allowed."""
-    (folder / "ws").mkdir()
-    session, asked = session_in(str(folder / "ws")), list[Any]()
-
-    def user(request: Mapping[str, Any]) -> ApprovalAnswer:
-        asked.append(request["folder"])
-        return ApprovalAnswer("once", request["arguments"], "user")
-
-    always = [folder_key(str(folder / allowed))]
-    checked = guard(user=user, live=lambda: session, always=always, policy=policy)
-    made = asyncio.run(Workspace(folder / "home").tools(session))
-    tools = Toolset(made, "agent", SourceTable(), guard=checked)
-    call = ToolCall("c", "create_file", {"path": path, "content": "x"})
-    (result,) = asyncio.run(tools.call_all((call,), Memory()))
-    assert not result.is_error
-    assert not asked or asked == [str((folder / "ws" / path).parent)]
-    return bool(asked)
-
-
-@pytest.mark.parametrize(
-    ("path", "allowed", "asks"),
-    [
-        ("src/new.txt", "ws/src", False),
-        ("src/deep/new.txt", "ws/src", False),
-        ("./src//new.txt", "ws/src", False),
-        ("new.txt", "ws", False),
-        ("new.txt", "ws/src", True),
-        ("src2/new.txt", "ws/src", True),
-        ("deep/src/new.txt", "ws/src", True),
-        ("src/new.txt", "other/src", True),
-        ("src/new.txt", "src", True),
-    ],
-)
-def test_an_allowed_folder_is_that_one_alone(
-    tmp_path: Path, path: str, allowed: str, asks: bool
-) -> None:
-    """What is below it is not asked about again; a folder of the same name elsewhere is."""
-    assert asked_for(tmp_path.resolve(), path, allowed) is asks
-
-
-def test_an_allowed_folder_changes_no_rule(tmp_path: Path) -> None:
-    """Where a rule of the user says that each change is confirmed, it is."""
-    policy = Policy.of({"rules": [{"action": "confirm", "path": "src"}]})
-    assert asked_for(tmp_path.resolve(), "src/new.txt", "ws/src", policy)

@@ -15,6 +15,8 @@ from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.types import FetchFailed, FetchRefused, NotReachable, Owner
 
 DATA = Path(__file__).parents[1] / "data"
+CHALLENGE, SHELL = ((DATA / f"{name}.html").read_bytes() for name in ("challenge", "shell"))
+LONG = "https://example.org/long"
 WORDS = "".join(f"Sentence number {n} about tea and kettles.\n\n" for n in range(200))
 
 
@@ -60,43 +62,38 @@ def test_a_long_page_comes_in_slices(long: tuple[Pages, FakeFetch]) -> None:
     parts: list[str] = []
     offset: int | None = 0
     while offset is not None:
-        shape = opened.open_page(
-            "https://example.org/long", offset=offset, max_length=700
-        ).as_json()
+        shape = opened.open_page(LONG, offset=offset, max_length=700).as_json()
         assert shape["content_length"] == len(shape["content"]) <= 700
         assert shape["original_length"] == len(WORDS.strip())
         assert (shape["offset"], shape["truncated"], shape["status"]) == (offset, True, "ok")
         parts.append(shape["content"])
         offset = shape["next_offset"]
     assert "".join(parts) == WORDS.strip()
-    assert fetch.urls == ["https://example.org/long"]
+    assert fetch.urls == [LONG]
 
 
 def test_a_source_longer_than_the_caps_is_told(tmp_path: Path) -> None:
     """What was cut while fetching counts as truncated although there is no next slice."""
-    view = pages(tmp_path, FakeFetch(a=fetched("a", "Start", cut=True))).open_page(
-        "https://example.org/a"
-    )
+    opened = pages(tmp_path, FakeFetch(long=fetched("long", "Start", cut=True)))
+    view = opened.open_page(LONG)
     assert (view.truncated, view.next_offset, view.as_json()["cut"]) == (True, None, True)
 
 
 def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
     """Passages with exact offsets; next_offset leads to the matches that did not fit."""
     opened, _ = long
-    one = opened.open_page("https://example.org/long", find="number 77 about")
+    one = opened.open_page(LONG, find="number 77 about")
     assert one.content == "Sentence number 77 about tea and kettles."
     assert (one.match_count, one.next_offset) == (1, None)
-    many = opened.open_page("https://example.org/long", find="kettles", max_length=500)
+    many = opened.open_page(LONG, find="kettles", max_length=500)
     assert many.match_count == 200
     assert many.next_offset is not None
     assert many.matches is not None
     assert all(WORDS[m.start : m.end] == m.text for m in many.matches)
-    further = opened.open_page(
-        "https://example.org/long", find="kettles", offset=many.next_offset, max_length=500
-    )
+    further = opened.open_page(LONG, find="kettles", offset=many.next_offset, max_length=500)
     assert further.matches is not None
     assert further.matches[0].start >= many.next_offset
-    none = opened.open_page("https://example.org/long", find="samovar")
+    none = opened.open_page(LONG, find="samovar")
     assert (none.content, none.match_count, none.page.status) == ("", 0, "ok")
     assert (none.truncated, none.next_offset) == (False, None)
     assert (one.truncated, many.truncated) == (False, True)
@@ -105,19 +102,11 @@ def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
     [
-        (
-            fetched("a", (DATA / "challenge.html").read_bytes(), kind="text/html"),
-            "blocked",
-            "blocked",
-        ),
+        (fetched("a", CHALLENGE, kind="text/html"), "blocked", "blocked"),
         (fetched("a", "No.", status=403), "blocked", "blocked"),
         (fetched("a", "Lost.", status=404), "error", "not_found"),
         (fetched("a", "Oops.", status=500), "error", "http_500"),
-        (
-            fetched("a", (DATA / "shell.html").read_bytes(), kind="text/html"),
-            "needs_js",
-            "needs_js",
-        ),
+        (fetched("a", SHELL, kind="text/html"), "needs_js", "needs_js"),
         (fetched("a", b"\x89PNG\0", kind="image/png"), "error", "unsupported_type"),
         (fetched("a", ""), "error", "no_text"),
         (NotReachable("10.0.0.1 is private"), "error", "not_reachable"),
@@ -128,38 +117,30 @@ def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
 def test_what_is_no_page_has_no_content(
     tmp_path: Path, answer: Fetched | Exception, status: str, code: str
 ) -> None:
-    """A refusal, a fault or a shell is never shown as if it were the page."""
-    shape = pages(tmp_path, FakeFetch(a=answer)).open_page("https://example.org/a").as_json()
+    """A refusal, a fault or a shell is never shown as if it were the page, and is not kept."""
+    fetch = FakeFetch(a=answer)
+    opened = pages(tmp_path, fetch)
+    shape, _ = (opened.open_page("https://example.org/a").as_json() for _ in range(2))
+    assert len(fetch.urls) == 2
     assert (shape["status"], shape["content"], shape["next_offset"]) == (status, "", None)
     assert shape["error"]["code"] == code
     assert shape["error"]["message"]
     assert "10.0.0.1" not in str(shape)
 
 
-def test_failures_are_not_kept(tmp_path: Path) -> None:
-    """The next try asks the site again."""
-    fetch = FakeFetch(a=fetched("a", "No.", status=503))
-    opened = pages(tmp_path, fetch)
-    opened.open_page("https://example.org/a")
-    opened.open_page("https://example.org/a")
-    assert len(fetch.urls) == 2
-
-
 def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
     """The library answers when offline or when the site cannot be reached, and says so."""
-    pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page(
-        "https://example.org/long", chat=Owner("a")
-    )
+    pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page(LONG, chat=Owner("a"))
     silent = FakeFetch()
-    stored = pages(tmp_path, silent, offline=True).open_page("https://example.org/long")
+    stored = pages(tmp_path, silent, offline=True).open_page(LONG)
     assert (stored.origin, stored.page.status, silent.urls) == ("library", "ok", [])
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
-    assert pages(tmp_path, down).open_page("https://example.org/long").origin == "library"
+    assert pages(tmp_path, down).open_page(LONG).origin == "library"
 
 
 def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) -> None:
     """Days later, with the site down; a page that was opened again is as old as that."""
-    url, there = "https://example.org/long", FakeFetch(long=fetched("long", WORDS))
+    url, there = LONG, FakeFetch(long=fetched("long", WORDS))
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
     pages(tmp_path, there).open_page(url, chat=Owner("a"))
     with sqlite3.connect(tmp_path / "library.sqlite3") as db:

@@ -57,7 +57,6 @@ def test_blanks_between_elements_are_no_code(name: str) -> None:
     [
         ("<pre><code class=language-python>{}</code></pre>", "python"),
         ("<pre class='lang-c++ prettyprint'>{}</pre>", "c++"),
-        ("<pre class=language-js><code class=language-js>{}</code></pre>", "js"),
         ("<pre><code class='hljs python'>{}</code></pre>", "python"),
         ("<pre><code class='hljs language-rust'>{}</code></pre>", "rust"),
         ("<div class='highlight-python notranslate'><div class=highlight><pre>{}</pre></div></div>",
@@ -66,7 +65,6 @@ def test_blanks_between_elements_are_no_code(name: str) -> None:
         ("<div class=sourceCode><pre class='sourceCode haskell'><code>{}</code></pre></div>",
          "haskell"),
         ("<pre class='brush: java; title: x'>{}</pre>", "java"),
-        ("<pre class=chroma><code data-lang=go>{}</code></pre>", "go"),
         ("<figure><pre data-language=tsx><code>{}</code></pre></figure>", "tsx"),
         ("<div class=highlight-default><pre>{}</pre></div>", ""),
         ("<pre><code class=language-none>{}</code></pre>", ""),

@@ -198,7 +198,7 @@ class Pages:
     def _remember(self, got: _Got, chat: Owner) -> None:
         page = got.page
         may = chat.kept and page.status == "ok" and page.freshness.store
-        if not may or got.origin == "library" or len(page.text) < WORTH_KEEPING:
+        if not may or not page.final_url.startswith("http") or len(page.text) < WORTH_KEEPING:
             return
         try:
             self._library.remember(page, chat.id, got.age)

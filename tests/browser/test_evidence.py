@@ -9,10 +9,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from searchloop.agent.types import NOTHING
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.types import Page as Stored
 from tests import six_verdicts
 from tests.browser.conftest import DESKTOP, PHONE, Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import chat_of, do, open_chat, place, wait_for_answer
+from tests.browser.test_settings import opened
 
 URL = "https://tide.example/table"
 TEXT = "Ebb is at six [1]. Flood is at noon [1]. Nobody swims [1]."
@@ -286,6 +289,30 @@ def test_no_chip_starts_a_line(page: Page, house: House) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate(STARTS) == 0, width
     page.set_viewport_size(DESKTOP)
+
+
+def test_a_page_of_the_web_is_read_here_and_kept(page: Page, house: House) -> None:
+    """At its passage; kept in the library, it outlives its chat until it is forgotten there."""
+    chat = answered(house)
+    library = Library(house.home / "data")
+    library.remember(Stored(URL, URL, "Tides", "Low water: 06:00. " + "Ebb and flood. " * 20), chat)
+    show(page, house, chat)
+    page.locator(".answer .chip").first.click()
+    page.locator("#card").get_by_role("button", name="Read here").click()
+    reader = page.locator("#reader")
+    expect(reader.locator("mark").first).to_have_text("Low water: 06:00")
+    reader.get_by_role("button", name="Keep in library").click()
+    expect(reader).to_contain_text("In your library.")
+    for layer in (reader, page.locator("#card")):
+        page.keyboard.press("Escape")
+        expect(layer).to_be_hidden()
+    house.call("DELETE", f"/api/sessions/{chat}")
+    assert [found["url"] for found in library.named("tide.example", 9)] == [URL]
+    opened(page, "library")
+    for name in ("Forget pages", "Forget it"):
+        page.get_by_role("button", name=name).click()
+    expect(page.get_by_text("Pages that were opened")).to_have_count(0)
+    assert not library.named("tide.example", 9)
 
 
 def test_what_was_never_checked_has_no_verdict(page: Page, house: House) -> None:

@@ -92,6 +92,17 @@ def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
     assert (hits(library), opened()) == (set(), "web")
 
 
+def test_a_stored_page_stays_for_each_chat_that_opens_it(tmp_path: Path) -> None:
+    """Also for one that gets the copy because the page cannot be had."""
+    library = Library(tmp_path, dict)
+    library.remember(PAGE, "a")
+    client = create_app(SearchSettings(tmp_path, (), offline=True), library=library).test_client()
+    opened = client.post("/api/open-page", json={"url": URL, "chat": "b"})
+    assert opened.json["origin"] == "library"
+    assert (library.forget("a"), hits(library)) == (0, {URL})
+    assert (library.forget("b"), hits(library)) == (1, set())
+
+
 def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:
     """What was opened is forgotten even then; with room again the folders are read anew."""
     home, folder = tmp_path / "home", tmp_path / "texts"

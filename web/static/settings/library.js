@@ -124,7 +124,8 @@ export async function libraryPage(body, { store }) {
     );
     if (!own && !reading) made.append(button(t(goesOn ? "library.go_on" : "library.again"), () => work(path), again));
     if (reading) made.append(button(t("library.pause"), () => change(() => api.pauseLibrary(path))));
-    if (!own) made.append(confirmed(t("library.forget"), t("library.sure"), forget, t("library.remove", { name })));
+    if (kind !== "docs")
+      made.append(confirmed(t("library.forget"), t("library.sure"), forget, t("library.remove", { name })));
     return made;
   }
 }

@@ -2,7 +2,7 @@
 //
 // The text comes from /api/open-page as the same tree that answers are made of; its links are words.
 
-import { attachedUrl, openPage } from "../lib/api.js";
+import { attachedUrl, documents, openPage } from "../lib/api.js";
 import { h, hostOf, iconButton, isWeb, outLink, placeOf, render } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
@@ -34,7 +34,8 @@ export function reader(dialog, chat) {
     const sought = new Set((source.marks ?? []).map(wordsOf).filter(Boolean));
     const places = [];
     const finder = finderOf(body, places);
-    await load({ source, body, foot, sought, places, finder, signal: asking.signal }, 0);
+    const keep = isWeb(source.url) ? keeper(source) : "";
+    await load({ source, body, foot, sought, places, finder, keep, signal: asking.signal }, 0);
   }
 
   return open;
@@ -64,7 +65,7 @@ const wordsOf = ({ passage, quote }) => (passage ?? quote)?.replace(/…$/, "");
 
 // A passage or a section may stand further on than what is fetched at first: look for it a while.
 async function load(view, offset, tries = 0) {
-  const { source, body, foot, sought, places, finder, signal } = view;
+  const { source, body, foot, sought, places, finder, keep, signal } = view;
   let page;
   try {
     page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal, source.chat);
@@ -94,11 +95,25 @@ async function load(view, offset, tries = 0) {
     finder.element,
     left ? h("span.muted", t("reader.length", { shown: number(shown), all: number(page.original_length) })) : "",
     page.invisible ? h("span.muted", t("page.unseen", { n: page.invisible })) : "",
+    keep,
   );
   if (!left) return;
   const wanted = sought.size || sectionOf(source.url);
   if (wanted && !place && tries < MOST_TRIES) return load(view, page.next_offset, tries + 1);
   foot.append(h("button.small", { onclick: () => load(view, page.next_offset, MOST_TRIES) }, t("reader.more")));
+}
+
+// A page goes with the chats that opened it; kept in the library, it is one that nothing but that opened.
+function keeper({ url }) {
+  const said = h("span", { role: "status" });
+  const keep = async () => {
+    const page = await openPage({ url, chat: "library" }).catch(error => ({ error }));
+    const there = !page.error && (await documents(page.final_url)).some(found => found.url === page.final_url);
+    said.textContent = errorText(page.error) || t(there ? "reader.kept" : "reader.unkept");
+    if (there) button.remove();
+  };
+  const button = h("button.small", { onclick: keep }, t("reader.keep"));
+  return h("span.line", button, said);
 }
 
 // Which passage is in sight, and a way to the next one; or the places of what is typed here.

@@ -120,6 +120,8 @@ export function chips(card, open) {
 
 function cardContent(source, marks, claim, open) {
   const state = marks.some(mark => mark.verdict === "unread") ? null : stateOf(source);
+  const here = { onclick: () => open({ ...source, marks }) };
+  const read = isWeb(source.url) && h("button.quiet.small", here, t("reader.here"));
   return [
     h(
       "div",
@@ -129,7 +131,7 @@ function cardContent(source, marks, claim, open) {
       h("span.muted", [placeAndDate(source), state].filter(Boolean).join(" · ")),
       source.unseen > 0 && h("p.muted", t("page.unseen", { n: source.unseen })),
     ),
-    h("div.card-tools", wayTo(source, marks, open, { class: "quiet small" }, t("cite.open"))),
+    h("div.card-tools", wayTo(source, marks, open, { class: "quiet small" }, t("cite.open")), read),
   ];
 }
 

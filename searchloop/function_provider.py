@@ -15,6 +15,7 @@ from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.calls.instructions import OPTIONS
 from searchloop.agent.providers import Abilities, Provider, ProviderRegistry
 from searchloop.agent.settings import Setting, Settings
+from searchloop.agent.text import well_formed
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     NOTHING,
@@ -82,7 +83,7 @@ class FunctionProvider:
             if isinstance(said, Finished):
                 return
         own = tuple(replace(c, id=c.id or f"call_{secrets.token_hex(12)}") for c in calls)
-        message = Message("assistant", "".join(text), tool_calls=own)
+        message = Message("assistant", well_formed("".join(text)), tool_calls=own)
         message = with_own_ids(message, request.messages)
         yield Finished(message, "tool_calls" if calls else "stop", usage)
 

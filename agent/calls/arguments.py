@@ -16,7 +16,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from searchloop.agent.types import Message
+from searchloop.agent.types import Message, ToolCall
 from searchloop.analysis.schema_check import json_kind, kinds_of
 
 
@@ -176,16 +176,25 @@ _WRITTEN = frozenset({"args", "arguments", "input"})
 
 
 def with_own_ids(message: Message, before: Iterable[Message]) -> Message:
-    """Gives calls new ids if their ids were used `before`, in the raw blocks, too."""
+    """Gives calls new ids if their ids were used `before`, in the raw blocks, too.
+
+    Of two calls in the message that have one id, the first keeps it.
+    """
     used = {call.id for earlier in before for call in earlier.tool_calls}
-    fresh = {c.id: f"call_{secrets.token_hex(12)}" for c in message.tool_calls if c.id in used}
+    fresh, calls = dict[str, str](), list[ToolCall]()
+    for call in message.tool_calls:
+        if call.id in used:
+            own = f"call_{secrets.token_hex(12)}"
+            fresh.setdefault(call.id, own)
+            call = replace(call, id=own)
+        used.add(call.id)
+        calls.append(call)
     if not fresh:
         return message
-    calls = tuple(replace(call, id=fresh.get(call.id, call.id)) for call in message.tool_calls)
     raw = message.provider_data
     if raw is not None:
         raw = raw._replace(blocks=tuple(_renamed(block, fresh) for block in raw.blocks))
-    return replace(message, tool_calls=calls, provider_data=raw, encoded={})
+    return replace(message, tool_calls=tuple(calls), provider_data=raw, encoded={})
 
 
 def _renamed(value: Any, fresh: Mapping[str, str]) -> Any:

@@ -18,6 +18,7 @@ from searchloop.agent.calls.as_text import TextCalls
 from searchloop.agent.providers._wire import number, text_in
 from searchloop.agent.search.citations import locate, sources, widen
 from searchloop.agent.search.vendor_marks import Residue, Seen
+from searchloop.agent.text import well_formed
 from searchloop.agent.types import (
     Citation,
     Mark,
@@ -48,6 +49,7 @@ class Stretch:
         self.base: int | None = None  # where it begins in the shown text
         self.residue = Residue()
         self._pieces: list[str] = []
+        self._half = ""  # of a surrogate pair
 
     @property
     def raw(self) -> str:
@@ -55,7 +57,11 @@ class Stretch:
         return "".join(self._pieces)
 
     def add(self, piece: str) -> str:
-        """Adds a piece, and returns it."""
+        """Adds a piece, and returns it; half a surrogate pair waits for the other half."""
+        if self._half or not piece.isascii():
+            piece = self._half + piece
+            self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+            piece = well_formed(piece.removesuffix(self._half))
         self._pieces.append(piece)
         self.size += len(piece)
         return piece

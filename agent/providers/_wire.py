@@ -212,7 +212,10 @@ def steps(messages: Iterable[Message]) -> Iterator[Step]:
             continue
         yield head, _answers(head, results) if results else (), strays
         head, strays = message, []
-        results = {call.id: None for call in message.tool_calls} if message.tool_calls else {}
+        calls = {call.id: call for call in reversed(message.tool_calls)}
+        if len(calls) < len(message.tool_calls):  # a provider of one's own may repeat an id
+            head = replace(message, tool_calls=tuple(reversed(calls.values())), encoded={})
+        results = dict.fromkeys(calls)
     yield head, _answers(head, results), strays
 
 
@@ -222,5 +225,5 @@ def _answers(head: Message | None, results: Mapping[str, Message | None]) -> Seq
     return [
         results[call.id]
         or Message("tool", LOST, tool_call_id=call.id, tool_name=call.name, is_error=True)
-        for call in {call.id: call for call in head.tool_calls}.values()
+        for call in head.tool_calls
     ]

@@ -161,7 +161,6 @@ class Steps:
                 if shown or last or error.code != "context_too_long":
                     raise
                 plan.refused(error)
-                plan.tried = 0
                 await plan.find_window(self._catalog, request.model)  # the model is loaded now
                 if await self.drops(request):
                     raise ProviderError("context_length", error.message, error.remedy) from error

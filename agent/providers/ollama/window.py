@@ -20,7 +20,6 @@ from searchloop.agent.types import Finished, Notice, Request
 
 Calls = Literal["native", "envelope"]
 _SIZES = re.compile(r"\((\d+) tokens\)[^()]*context size \((\d+)")
-_TRIES = 3
 
 
 @dataclass
@@ -28,13 +27,11 @@ class Plan(Window):
     """The token plan of one session; `slipped`: the server could not read its calls."""
 
     slipped: bool = False
-    tried: int = 0
 
     async def find_window(self, catalog: ModelCatalog, model: str) -> None:
-        """Asks the server for the window, at most _TRIES times."""
-        if self.tokens is not None or self.tried >= _TRIES:
+        """Asks the server for the window until it is known."""
+        if self.tokens is not None:
             return
-        self.tried += 1
         with suppress(ProviderError):
             if catalog.find(model) is None:
                 await catalog.look()

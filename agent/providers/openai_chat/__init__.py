@@ -89,7 +89,7 @@ class OpenAIChat:
         twin = "openai" if server.shared else ""
         self.abilities = Abilities(
             options=options,
-            files=self.takes,
+            files=self._listed.takes,
             listing=self.listing,
             local=lambda model: server.loopback,
             twin=twin,
@@ -98,10 +98,6 @@ class OpenAIChat:
 
     def capabilities(self, model: str) -> Capabilities:
         return replace(self._listed.capabilities(model), context=self._size(model))
-
-    async def takes(self, model: str) -> frozenset[str]:
-        """See `Abilities.files`."""
-        return self._listed.takes(model)
 
     def check(self, model: str) -> None:
         """Raises ConfigError while no server is set."""

@@ -127,8 +127,8 @@ class ListedModels:
             learnt, native_search=beside, tools_with_native_search=beside, efforts=efforts
         )
 
-    def takes(self, model: str) -> frozenset[str]:
-        """Returns the types of files that a model takes; one that is not described may see."""
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `Abilities.files`. A model that is not described may see."""
         inputs = self._inputs.get(model, ["image"])
         seen = IMAGES if "image" in inputs else frozenset[str]()
         return seen | {PDF} if "file" in inputs else seen

@@ -19,7 +19,7 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in, money, text_in
+from searchloop.agent.providers._wire import count, error_in, member, money, text_in
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import numbered
@@ -259,7 +259,7 @@ class ChatAnswer(ShownAnswer):
         thinking = "".join(self._content)[: self._size - stretch.size]
         found: list[tuple[Mark, str, str]] = []
         named: list[Source] = []
-        for note in map(_citation, self._annotations):
+        for note in (member(each, "url_citation") for each in self._annotations):
             if url := text_in(note, "url"):
                 named.append(Source(url, text_in(note, "title")))
                 mark = self.cited(stretch, note, thinking)
@@ -274,14 +274,6 @@ class ChatAnswer(ShownAnswer):
         places = find(self.text, range(1, len(pages) + 1))
         cited = ((place, pages[n - 1]) for place in places for n in place.numbers)
         return [(Mark((p.start, p.end)), url, titles.get(url, "")) for p, url in cited if url]
-
-
-def _citation(note: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the citation, which the API nests and some servers do not."""
-    inner = note.get("url_citation")
-    if isinstance(inner, dict):
-        return inner
-    return note if note.get("type") == "url_citation" else {}
 
 
 def _thought(detail: Any) -> str:

@@ -42,12 +42,16 @@ def test_used_ids_are_replaced() -> None:
 
 
 async def test_a_provider_of_one_s_own_may_count_from_one_each_time() -> None:
-    """Other vendors would refuse the history in which two calls have one id."""
+    """Other vendors would refuse the history in which two calls have one id, or one answer."""
 
     @provider("counting")
     async def counting(request: Request) -> AsyncIterator[ToolCall]:
         yield ToolCall("call_1", "note", {})
+        yield ToolCall("call_2", "note", {})
+        yield ToolCall("call_2", "note", {})
 
     *_, end = [event async for event in counting.stream(Request("m", [answer("call_1")]))]
     assert isinstance(end, Finished)
-    assert end.message.tool_calls[0].id != "call_1"
+    first, second, third = (call.id for call in end.message.tool_calls)
+    assert second == "call_2"
+    assert len({"call_1", first, second, third}) == 4

@@ -55,6 +55,7 @@ def answers() -> Iterator[Message]:
         yield from (vendor.recorded(name, number) for number in (0, 1))
     yield Message("assistant", "elsewhere", provider_data=ProviderData("other", "m", "1", ({},)))
     yield ELSEWHERE
+    yield Message("assistant", "", tool_calls=(ToolCall("c", "f", {}), ToolCall("c", "g", {})))
     yield Message("assistant", "Half an answer")
     yield Message("assistant", "")
 

@@ -54,13 +54,6 @@ from tests.tables import each_row
 HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 
 
-def fault(vendor: Vendor, *replies: Reply, **more: Any) -> ProviderError:
-    """The error that one question ends with."""
-    with FakeServer(list(replies)) as server, pytest.raises(ProviderError) as caught:
-        vendor.stream(server, vendor.request(**more))
-    return caught.value
-
-
 # --- a question ---
 
 
@@ -245,7 +238,9 @@ def test_an_end_that_is_no_answer_is_told(vendor: Vendor, data: bytes, code: str
 def test_a_limit_says_how_long_it_lasts(vendor: Vendor) -> None:
     """Whoever sets it."""
     limit = json_reply({"error": {"message": "Slow."}}, 429, {"retry-after": "300"})
-    assert "in 5 minutes" in fault(vendor, limit).remedy
+    with FakeServer([limit]) as server, pytest.raises(ProviderError, match="Slow") as caught:
+        vendor.stream(server)
+    assert "in 5 minutes" in caught.value.remedy
 
 
 WAITS = {"1": "in 1 second.", "59": "in 59 seconds.", "60.5": "in 2 minutes.", "7200": "in 2 hours",

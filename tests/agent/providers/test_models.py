@@ -55,9 +55,6 @@ WAITS = {
     ("openai:gpt-5", "OPENAI_API_KEY"): "OPENAI_API_KEY",
     ("gemini:flash", "OPENAI_API_KEY"): "",
     ("openai:gpt-5", "INVALID_KEY"): "",
-    ("openai:gpt-5", "UNAUTHORIZED"): "",
-    ("openai:gpt-5", "denied"): "",
-    ("openai:gpt-5", "NO."): "",
     ("openai-chat:", "NOT FOUND"): "",
     ("ollama:qwen3:8b", None): "",
 }

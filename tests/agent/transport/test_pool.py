@@ -113,27 +113,6 @@ def test_a_stop_while_the_request_is_still_being_sent(on: Callable[[Main], Any])
     on(main)
 
 
-def test_a_server_that_takes_nothing_is_given_up() -> None:
-    """The limit for the head of the answer holds while the request is being sent."""
-
-    async def main() -> None:
-        over = asyncio.Event()
-
-        async def deaf(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-            await head_of(reader)
-            await over.wait()
-
-        async with served(deaf) as port, opened(Timeouts(head=0.1)) as transport:
-            try:
-                await fetch(transport, f"http://127.0.0.1:{port}/", b"x" * 8 * MIB)
-            finally:
-                over.set()
-
-    with pytest.raises(ProviderError) as caught:
-        asyncio.run(main())
-    assert caught.value.code == "timeout"
-
-
 @each_row("first", [HEAD + b"one", CHUNKED])
 @each_row("late", [False, True])
 @each_row(

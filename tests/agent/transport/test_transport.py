@@ -7,6 +7,7 @@ import logging
 import ssl
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,8 @@ def run(work: Work, timeouts: Timeouts | None = None) -> Any:
     """`work` with a transport of its own, on a loop of its own."""
 
     async def main() -> Any:
-        transport = Transport(timeouts)
-        try:
+        async with aclosing(Transport(timeouts)) as transport:
             return await work(transport)
-        finally:
-            await transport.aclose()
 
     return asyncio.run(main())
 
@@ -97,17 +95,14 @@ def test_an_answer_that_nobody_wanted_compressed(coding: str) -> None:
         assert run(lambda transport: fetch(transport, server.url)) == (200, b"x")
 
 
-def test_a_connection_is_used_again() -> None:
+async def test_a_connection_is_used_again() -> None:
     """Also when the caller stopped reading at the event it was waiting for."""
     with FakeServer(lambda _: Reply([b"first", b"last"])) as server:
-
-        async def work(transport: Transport) -> None:
+        async with aclosing(Transport()) as transport:
             await fetch(transport, server.url)
             async with transport.post(server.url, HEADERS, b"") as response:
                 assert await anext(response.chunks())
             await fetch(transport, server.url)
-
-        run(work)
     assert len({request.connection for request in server.requests}) == 1
 
 
@@ -259,21 +254,18 @@ def test_certificates_that_are_none(
         assert run(lambda t: fetch(t, server.url)) == (200, b"plain")
 
 
-def test_a_short_answer() -> None:
+async def test_a_short_answer() -> None:
     """Status and body, whatever they are; one limit of time for all of it."""
 
     def answer(request: Received) -> Reply:
         return Reply(before="stall") if request.path == "/slow" else json_reply(request.json, 503)
 
-    async def work(transport: Transport) -> None:
-        url = f"{server.url}/echo"
-        assert await transport.fetch(url, HEADERS, b"[1]", "POST") == (503, b"[1]")
-        with pytest.raises(ProviderError) as caught:
-            await transport.fetch(f"{server.url}/slow", timeout=0.2)
-        assert (caught.value.code, caught.value.retryable) == ("timeout", False)
-
     with FakeServer(answer) as server:
-        run(work)
+        async with aclosing(Transport()) as transport:
+            assert await transport.fetch(server.url, HEADERS, b"[1]", "POST") == (503, b"[1]")
+            with pytest.raises(ProviderError) as caught:
+                await transport.fetch(f"{server.url}/slow", timeout=0.2)
+    assert (caught.value.code, caught.value.retryable) == ("timeout", False)
 
 
 def test_only_https_reads_certificates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,10 +56,6 @@ def test_citations_of_any_text(pieces: list[str], data: st.DataObject) -> None:
         assert where is None or 0 <= where[0] < where[1] <= len(shown)
 
 
-# --- ends ---
-
-
-MODEL, ask, ours = GEMINI.model, GEMINI.ask, GEMINI.recorded
 # --- requests ---
 
 
@@ -74,7 +70,7 @@ MODEL, ask, ours = GEMINI.model, GEMINI.ask, GEMINI.recorded
 def test_what_this_search_cannot_do(more: dict[str, Any], word: str) -> None:
     """A limit to domains would be lost without a word, an older model not even asked."""
     with pytest.raises(NativeSearchRejected) as caught:
-        ask(**more)
+        GEMINI.ask(**more)
     assert word in caught.value.message
     assert "local search" in caught.value.remedy
 
@@ -91,40 +87,22 @@ def marks(*spans: tuple[int, int]) -> tuple[Mark, ...]:
 # --- links ---
 
 
-class Redirecting(FakeServer):
-    """Answers a question with links of its own, and says where those lead."""
-
-    def __init__(self, locations: dict[str, str]) -> None:
-        self.locations = locations
-        super().__init__(self.reply)
-
-    def __enter__(self) -> Redirecting:
-        super().__enter__()
-        return self
-
-    def reply(self, request: Received) -> Reply:
-        if request.method == "POST":
-            own = GEMINI.stream_of("search_stream").decode().replace(GOOGLE, self.url)
-            return Reply([own.encode()])
-        name = request.path.removeprefix(PATH)
-        location = self.locations.get(name, "")
-        return Reply([], 302, {"location": location}) if location else Reply([b"?"], 200)
-
-    def asked(self) -> list[Received]:
-        return [request for request in self.requests if request.method == "GET"]
-
-
-def searched(server: Redirecting) -> Message:
-    last = GEMINI.stream(server, GEMINI.request(native_search=NATIVE), key=KEY)[-1]
-    assert isinstance(last, Finished)
-    return last.message
-
-
 def test_links_become_the_pages_behind_them() -> None:
     """Each is asked once, without the key; the page itself is not. One that leads nowhere stays."""
     pages = {"AAtides": "https://tides.example/t?a=1", "BBharbour": "https://harbour.example/"}
-    with Redirecting({**pages, "CCferry": "javascript:alert(1)"}) as server:
-        message = searched(server)
+    links = {**pages, "CCferry": "javascript:alert(1)"}
+
+    def reply(request: Received) -> Reply:
+        if request.method == "POST":
+            return Reply(GEMINI.stream_of("search_stream").replace(GOOGLE.encode(), url.encode()))
+        location = links.get(request.path.removeprefix(PATH))
+        return Reply([], 302, {"location": location}) if location else Reply([b"?"], 200)
+
+    with FakeServer(reply) as server:
+        url = server.url
+        end = GEMINI.stream(server, GEMINI.request(native_search=NATIVE), key=KEY)[-1]
+    assert isinstance(end, Finished)
+    message = end.message
     assert [(c.n, c.url, c.title) for c in message.citations] == [
         (1, pages["AAtides"], "tides.example"),
         (2, pages["BBharbour"], "harbour.example"),
@@ -134,7 +112,7 @@ def test_links_become_the_pages_behind_them() -> None:
         (pages["BBharbour"], "cited", 2),
         (f"{server.url}{PATH}CCferry", "found", None),
     ]
-    asked = server.asked()
+    asked = [request for request in server.requests if request.method == "GET"]
     names = ("AAtides", "BBharbour", "CCferry")
     assert sorted(request.path for request in asked) == [f"{PATH}{name}" for name in names]
     assert not any("x-goog-api-key" in request.headers for request in asked)

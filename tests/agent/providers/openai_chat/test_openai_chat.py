@@ -28,6 +28,10 @@ decode, finished = CHAT.decode, CHAT.finished
 
 
 SEARCHER = "gpt-5-search-api"
+SEARCHERS = (
+    *("gpt-4o-mini-search-preview-2025-03-11", "openai/gpt-4o-search-preview"),
+    "perplexity/sonar-pro",
+)
 
 
 # --- requests ---
@@ -36,11 +40,7 @@ SEARCHER = "gpt-5-search-api"
 @each_row(
     ("model", "search", "code"),
     [
-        (SEARCHER, None, "always_searches"),
-        ("gpt-4o-mini-search-preview-2025-03-11", None, "always_searches"),
-        ("openai/gpt-4o-search-preview", None, "always_searches"),
-        ("tide/x:online", None, "always_searches"),
-        ("perplexity/sonar-pro", None, "always_searches"),
+        *((name, None, "always_searches") for name in (SEARCHER, "tide/x:online", *SEARCHERS)),
         (MODEL, NativeSearch(), "no_native_search"),
         (SEARCHER, NativeSearch(allowed_domains=("a.example",)), "no_domain_filter"),
         (SEARCHER, NativeSearch(blocked_domains=("a.example",)), "no_domain_filter"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -170,24 +170,16 @@ def test_a_count_that_differs_but_fits_is_no_cut() -> None:
     assert notices(events) == []
 
 
-def test_the_window_of_a_vendor_is_noted() -> None:
+async def test_the_window_of_a_vendor_is_noted() -> None:
     """Its refusal stands, for the summary that follows; the window is known from then on."""
     words = VLLM.format(n=65_536, asked=90_000)
     refused = json_reply({"error": {"message": words}}, 400)
     with FakeServer([refused]) as server:
-        transport = Transport()
-        provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), transport)
-        assert provider.capabilities("m").context is None
-
-        async def main() -> None:
-            try:
-                async for _ in provider.stream(Request("m", (Message("user", "Hi"),))):
-                    pass
-            finally:
-                await transport.aclose()
-
-        with pytest.raises(ProviderError) as caught:
-            asyncio.run(main())
+        async with aclosing(Transport()) as transport:
+            provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), transport)
+            assert provider.capabilities("m").context is None
+            with pytest.raises(ProviderError) as caught:
+                await anext(provider.stream(Request("m", (Message("user", "Hi"),))))
     assert caught.value.code == "context_length"
     assert provider.capabilities("m").context == 65_536
     assert len(server.requests) == 1

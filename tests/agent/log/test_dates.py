@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import sqlite3
-from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from searchloop import Agent, AnswerError, Settings
+from searchloop import Agent, Settings
 from searchloop.agent.log.events import source_data
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import load_environment
-from searchloop.agent.tools.backend import LocalBackend
-from searchloop.agent.tools.dispatcher import Fence, Toolset
-from searchloop.agent.tools.web_search import web_search
-from searchloop.agent.types import Source, ToolCall
+from searchloop.agent.types import Source
 from searchloop.analysis.dates import iso_date
-from tests.agent.scripted import Memory, SearchApp, found, page
+from tests.agent.scripted import SearchApp
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Reply
 from tests.source_tree import ROOT
@@ -73,34 +68,6 @@ def test_midnight_changes_nothing_that_was_sent(tmp_path: Path) -> None:
         f"{text}?\n\n[Asked on {day}.]"
         for text, day in zip(("Second", "Second", "Third"), days, strict=True)
     ]
-
-
-def test_the_note_is_no_part_of_a_search(tmp_path: Path) -> None:
-    """A program that searches with the question searches with what the user wrote."""
-    app = SearchApp({"/api/web-search": found("https://a.example/"), "/api/open-page": page("Yes")})
-    with FakeOllama([Model("m", ("completion",))], [say("I would not know.")]) as server:
-        with agent_on(server, tmp_path, app) as agent:
-            told = agent.ask("Does the ferry to Lindhaug run?", model="ollama:m")
-        make_older(tmp_path)
-        # What the program has read does not answer it.
-        with agent_on(server, tmp_path, app) as agent, suppress(AnswerError):
-            agent.ask(
-                "Which pier?", session=told.session_id, model="builtin:extractive", search="local"
-            )
-    queries = [asked["query"] for path, asked in app.requests if path == "/api/web-search"]
-    assert queries == ["pier"]
-
-
-def test_results_carry_their_dates() -> None:
-    """The model reads when it was searched and when each page was published."""
-    rows = {**found("https://a.example/")}
-    rows["results"] = [{**rows["results"][0], "published": "2026-11-19"}]
-    backend = LocalBackend(SearchApp({"/api/web-search": rows}))
-    tool = web_search(backend, Fence(), today=lambda: date(2026, 11, 21))
-    call = ToolCall("call-1", "web_search", {"query": "tram news"})
-    (result,) = asyncio.run(Toolset((tool,), "ask").call_all((call,), Memory()))
-    assert "Searched on 2026-11-21. Cite" in result.content
-    assert "(2026-11-19)" in result.content
 
 
 def test_a_source_keeps_its_day() -> None:

@@ -197,22 +197,6 @@ def proposed(house: House) -> list[list[str]]:
     return [e.data["questions"] for e in events if e.type == "follow_ups"]
 
 
-async def test_the_model_that_answered_proposes_what_to_ask(tmp_path: Path) -> None:
-    """One request without tools or search behind each answer, of that answer's question."""
-    answers = [says("Paris."), says(THREE, usage=USED), says("Rome."), says("1. Why Rome?")]
-    model = Scripted(answers)
-
-    async with open_house(tmp_path, model, search="off", **MORE_ALONE) as house:
-        await named(house, QUESTION, "And of Italy?")
-        assert proposed(house) == [said_questions(THREE), ["Why Rome?"]]
-        asked = model.requests[3]
-        assert (asked.tools, asked.native_search) == ((), None)
-        assert "And of Italy?" in asked.messages[0].content
-        assert [m.content for m in model.requests[2].messages][-1] == "And of Italy?"
-        [event, _] = [e for e in house.log.read(house.session) if e.type == "follow_ups"]
-        assert event.data["usage"]["cost_usd"] == 0.25
-
-
 async def test_title_and_questions_come_with_one_request(tmp_path: Path) -> None:
     """The first line names the chat, the others could be asked; the cost is counted once."""
     model = Scripted([says("Paris."), says(f"France's capital\n{THREE}", usage=USED)])

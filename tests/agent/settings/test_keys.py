@@ -54,11 +54,15 @@ def saved(home: Path, ring: FakeRing | None = None) -> KeyStore:
 
 
 def test_without_a_keyring_a_file_that_nobody_else_can_read(tmp_path: Path) -> None:
-    """It is found by the next process, and its mode is mended when somebody opened it."""
+    """Plain JSON, found by the next process; its mode is mended when somebody opened it."""
     home = tmp_path / "home"
     keys = saved(home)
     assert (keys.place("BRAVE_API_KEY"), keys.names()) == ("keys.json", ("BRAVE_API_KEY",))
     file = home / "keys.json"
+    names, default = BRAVE
+    sent_to = {"names": [*names], "default": default, "origin": "https://api.brave.example:443"}
+    known = {"place": "file", "value": KEY, "sent_to": [sent_to]}
+    assert json.loads(file.read_text()) == {"BRAVE_API_KEY": known}
     assert (file.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == (0o600, 0o700)
     file.chmod(0o644)
     again = store(home)
@@ -176,21 +180,3 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         store(tmp_path)
     assert (caught.value.code, str(tmp_path) in caught.value.message) == ("bad_keys", True)
-
-
-def test_the_file_is_plain_json(tmp_path: Path) -> None:
-    """The shape that the module describes."""
-    saved(tmp_path)
-    assert json.loads((tmp_path / "keys.json").read_text()) == {
-        "BRAVE_API_KEY": {
-            "place": "file",
-            "value": KEY,
-            "sent_to": [
-                {
-                    "names": ["BRAVE_BASE_URL", "BRAVE_URL"],
-                    "default": "https://api.brave.example/res/v1",
-                    "origin": "https://api.brave.example:443",
-                }
-            ],
-        }
-    }

@@ -63,14 +63,6 @@ class Played:
         return [message.role for message in self.messages]
 
 
-def test_a_pause_goes_on_by_itself() -> None:
-    """A paused answer is sent back as it is, without a word from the user."""
-    played = Played(says("Looking… ", why="pause"), says("Found."))
-    assert played.outcome.reason == "stop"
-    assert played.roles == ["user", "assistant", "assistant"]
-    assert len(played.provider.requests) == 2
-
-
 def test_endless_pauses_end() -> None:
     """A provider that only ever pauses is stuck: the run ends as incomplete."""
     played = Played(*[says("…", why="pause") for _ in range(50)])

@@ -17,7 +17,6 @@ from searchloop.agent.log.contract import STEPS, Database, Steps
 from searchloop.agent.log.events import messages_from
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.render.export import EXPORTS
-from tests.agent.scripted import Scripted, open_house, says
 from tests.postgres import Postgres
 from tests.tables import each_row
 from tests.waiting import LATE
@@ -126,18 +125,6 @@ def older(where: Path | str, steps: Steps) -> Database:
     from searchloop.agent.log.postgres import PostgresDatabase
 
     return PostgresDatabase(where, steps)
-
-
-async def test_a_run_that_version_1_left_goes_on(tmp_path: Path) -> None:
-    """The answer that broke off is asked for again, and the session can be used."""
-    first_version(tmp_path / "sessions.sqlite3")
-
-    async with open_house(tmp_path, Scripted([says("Whole."), says("More.")])) as house:
-        house.session = "half"
-        assert await house.runner.recover() == 1
-        await house.runner.wait("half")
-        assert house.log.last_event("half").data["answer"] == "Whole."
-        assert (await house.ask("go on")).data["answer"] == "More."
 
 
 def test_a_copy_holds_all_and_comes_back(store: Path | str, tmp_path: Path) -> None:

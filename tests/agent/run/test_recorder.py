@@ -20,7 +20,6 @@ from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import STEPS, Batch, Write
 from searchloop.agent.log.events import Event
-from searchloop.agent.log.leases import holder
 from searchloop.agent.log.postgres import MOST_BYTES, append_values
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.run.recorder import BatchWriter, Recorder
@@ -162,24 +161,6 @@ async def test_what_many_say_at_once_is_written_at_once(store: Path | str) -> No
     whole = "".join(f"{n} " for n in range(20)) + "end"
     assert [said(log, session) for session in sessions] == [whole] * 50
     assert log.writes < 100
-    log.close()
-
-
-def test_one_that_is_fenced_out_stops_only_itself(store: Path | str) -> None:
-    """A run that another process has taken over is told so; what the others say is stored."""
-    log = EventLog(store)
-    sessions = [log.create_session(model="m").id for _ in range(3)]
-    leases = [log.leases.claim(session, "r", holder()) for session in sessions]
-    assert log.leases.take_over(leases[1], holder())
-    words = ("text_delta", {"text": "x"})
-    asked = [Write(lease.session, [words, words], lease.fence) for lease in leases]
-    log.delete_session(sessions[2])
-    first, second, third = log.append_all(asked)
-    assert [event.seq for event in first] == [1, 2]
-    assert isinstance(second, Conflict)
-    assert second.code == "fenced"
-    assert isinstance(third, Conflict)
-    assert [said(log, session) for session in sessions] == ["xx", "", ""]
     log.close()
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import Conflict, StoreError
+from searchloop.agent.errors import StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Lease, machine
 from searchloop.agent.run.takeover import LeaseRenewal
@@ -188,37 +188,4 @@ async def test_what_changes_hands_here_is_no_orphan(tmp_path: Path, moment: str)
         assert (await asyncio.to_thread(log.leases.held, session))[0].fence == lease.fence
     assert adopted == []
     await keeper.aclose()
-    log.close()
-
-
-async def test_two_questions_at_once_are_one_run(tmp_path: Path) -> None:
-    """The second is told that the session is busy, however slow the store is with the first."""
-    slow = Silent("claim")
-    log = Slow(tmp_path / "s.sqlite3", slow)
-    keeper = LeaseRenewal.onlooker(log)
-    session = log.create_session(model="m:x").id
-    first = asyncio.create_task(keeper.claim(session, "one", {}))
-    await slow.reached.wait()
-    second = asyncio.create_task(keeper.claim(session, "two", {}))
-    await asyncio.sleep(0)
-    slow.free.set()
-    assert (await first).run_id == "one"
-    with pytest.raises(Conflict, match="still answering"):
-        await second
-    await keeper.aclose()
-    log.close()
-
-
-async def test_the_end_of_a_run_gives_its_lease_back(store: Path | str) -> None:
-    """Who hears of the end may ask at once, and no wish to stop that run stops the next one."""
-    log = EventLog(store)
-    session = log.create_session(model="m:x").id
-    held = log.leases.claim(session, "one", "us")
-    log.append(session, [("run_started", {"run_id": "one"}), ("run_finished", {"run_id": "zero"})])
-    with pytest.raises(Conflict, match="still answering"):
-        log.leases.claim(session, "two", "us")
-    log.leases.ask_to_stop(session)
-    log.append(session, [("run_finished", {"run_id": "one"})], fence=held.fence)
-    assert log.leases.claim(session, "two", "us").run_id == "two"
-    assert log.leases.beat("us").keys() == {session}
     log.close()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from searchloop.agent.errors import ConfigError, Conflict, ProviderError
+from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.log.events import Event, is_summary, messages_from, sent, size_of
 from searchloop.agent.log.session import Turns
 from searchloop.agent.run.summary import edit_summary
@@ -237,28 +237,6 @@ async def test_a_summary_that_the_user_edits_counts_from_then_on(tmp_path: Path)
         assert "RIGHT" in text
         assert "WRONG" not in text
         assert len(summaries(house)) == 2
-
-
-async def test_a_busy_chat_is_not_summarised_and_a_summarised_one_is_busy(tmp_path: Path) -> None:
-    """One writes at a time."""
-    answering, summing = Hold(), Hold()
-    model = script(4, [answering], [summing], says("Free."))
-
-    async with open_house(tmp_path, model) as house:
-        await filled(house)
-        await house.runner.start(house.session, "Wait")
-        await reached(answering)
-        with pytest.raises(Conflict):
-            await house.runner.compact(house.session)
-        await house.runner.cancel(house.session)
-        await house.runner.compact(house.session)
-        await reached(summing)
-        for attempt in (house.ask("Now?"), house.runner.compact(house.session)):
-            with pytest.raises(Conflict):
-                await attempt
-        assert await house.runner.cancel(house.session)
-        assert not summaries(house)
-        assert (await house.ask("Now?")).data["answer"] == "Free."
 
 
 async def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: Path) -> None:

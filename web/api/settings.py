@@ -244,7 +244,8 @@ class LibraryApi(Handlers):
     def folders(self, call: Call) -> Reply:
         """Lists the folders inside one of this machine, the home folder if none is named.
 
-        Hidden folders, those with the name of a secret and those of the system are left out.
+        Hidden folders, those with the name of a secret and those of the system are left out; the
+        one that leads to the home folder comes first.
         """
         home = Path.home()
         wanted = Path(call.query.get("path") or home).expanduser()
@@ -257,6 +258,7 @@ class LibraryApi(Handlers):
                 raise ConfigError("closed_path", what, remedy)
             with os.scandir(path) as entries:
                 found = sorted(e.name for e in entries if _offered(path, e))
+            found.sort(key=lambda name: not home.is_relative_to(path / name))
         except OSError as error:
             raise ConfigError("bad_path", what, remedy) from error
         shown = [{"name": name, "path": str(path / name)} for name in found[:_MOST_FOLDERS]]

@@ -161,8 +161,11 @@ async def test_an_address_that_keys_go_to_stays(
             assert server.requests == []
 
 
-async def test_folders_are_offered_without_secrets(tmp_path: Path) -> None:
-    """Names of folders alone; hidden ones, those of keys and the system's are not looked into."""
+async def test_folders_are_offered_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of folders alone; hidden ones, those of keys and the system's are not looked into. The
+    way to the home folder comes first: of very many only some are shown."""
     for name in ("notes", "b ö", ".ssh", "secrets.json", ".git"):
         (tmp_path / "h" / name).mkdir(parents=True)
     (tmp_path / "h" / "file.md").write_text("x")
@@ -172,7 +175,10 @@ async def test_folders_are_offered_without_secrets(tmp_path: Path) -> None:
         assert set(answer.data) == set(SCHEMAS["Folders"]["properties"])
         assert [f["name"] for f in answer.data["folders"]] == ["b ö", "notes", "out"]
         assert answer.data["parent"] == str(tmp_path)
-        assert (await ask("GET", "/api/folders")).data["path"] == str(Path.home().resolve())
+        monkeypatch.setenv("HOME", str(tmp_path / "h" / "notes"))
+        assert (await ask("GET", "/api/folders")).data["path"] == str(tmp_path / "h" / "notes")
+        answer = await ask("GET", f"/api/folders?path={tmp_path / 'h'}")
+        assert [f["name"] for f in answer.data["folders"]] == ["notes", "b ö", "out"]
         for path in (".ssh", "out", "secrets.json", ".git"):
             assert (await ask("GET", f"/api/folders?path={tmp_path / 'h' / path}")).status == 400
         for path in ("/etc", "/proc/self", "relative", f"{tmp_path}/none", f"{tmp_path}/h/file.md"):

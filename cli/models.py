@@ -1,4 +1,4 @@
-"""Runs `searchloop models`: lists what can be asked; gets, unloads and removes local models."""
+"""Runs `searchloop models`: lists what can be asked, gets local models, keeps the usual one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.providers import Hosts, has, hosting, load, split_model, unset
+from searchloop.agent.providers import has, hosting, load, split_model, unset
 from searchloop.agent.providers import names as providers
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
@@ -23,23 +23,18 @@ from searchloop.analysis.told import did_you_mean
 from searchloop.cli.arguments import actions, one_line, output, tell, warn
 
 _LOCAL_PROVIDER = "ollama"
-_DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_list)
     output(parser)
     about = {"pull": "get a model for a local server, with progress"}
-    about |= {"unload": "take a model out of a local server's memory"}
-    about |= {"remove": "delete a model from a local server's disk"}
     about |= {"default": "show or choose the model of questions that name none"}
-    for name, action in actions(parser, _change, **about).items():
-        if name == "default":
-            action.set_defaults(run=_default)
-            what = "provider:model; none takes it away"
-            action.add_argument("model", metavar="MODEL", nargs="?", help=what)
-        else:
-            action.add_argument("model", metavar="NAME", help="for example qwen3:8b")
+    made = actions(parser, _pull, **about)
+    made["pull"].add_argument("model", metavar="NAME", help="for example qwen3:8b")
+    made["default"].set_defaults(run=_default)
+    what = "provider:model; none takes it away"
+    made["default"].add_argument("model", metavar="MODEL", nargs="?", help=what)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -88,43 +83,34 @@ def _default(args: argparse.Namespace) -> int:
     return tell(args, asdict(usual), f"{one_line(usual.model)} ({usual.why})")
 
 
-def _change(args: argparse.Namespace) -> int:
-    """Pulls, unloads or removes a model and prints its name; a name without a provider is local."""
+def _pull(args: argparse.Namespace) -> int:
+    """Pulls a model and prints its name; a name without a provider is local."""
     given, _, rest = args.model.partition(":")
     local = not has(given) or not rest
     model = f"{_LOCAL_PROVIDER}:{args.model}" if local else args.model
-    asyncio.run(_changed(args.action, model))
-    return tell(args, {_DONE[args.action]: model}, model)
+    asyncio.run(_pulled(model))
+    return tell(args, {"pulled": model}, model)
 
 
-async def _changed(action: str, model: str) -> None:
+async def _pulled(model: str) -> None:
+    """Shows the progress: on a terminal in one line, elsewhere one line for each new status."""
     provider, name = split_model(model)
     settings = Settings.load()
     async with aclosing(Transport(offline=settings.offline)) as transport:
         host = hosting(load(provider, settings.env, transport), provider)
-        if action == "unload":
-            await host.unload(name)
-        elif action == "remove":
-            await host.remove(name)
-        else:
-            await _pull(host, name)
-
-
-async def _pull(host: Hosts, name: str) -> None:
-    """Shows the progress: on a terminal in one line, elsewhere one line for each new status."""
-    live, last = sys.stderr.isatty(), ""
-    before, after = ("\r\033[K", "") if live else ("", "\n")
-    try:
-        async with aclosing(host.pull(name)) as steps:
-            async for step in steps:
-                status = one_line(step.status, 50)
-                if live and step.total:
-                    status += f" {step.done * 100 // step.total}% of {size_words(step.total)}"
-                if status != last:
-                    print(f"{before}{status}", end=after, file=sys.stderr, flush=True)
-                last = status
-    finally:
-        print(end="\n" if live and last else "", file=sys.stderr)
+        live, last = sys.stderr.isatty(), ""
+        before, after = ("\r\033[K", "") if live else ("", "\n")
+        try:
+            async with aclosing(host.pull(name)) as steps:
+                async for step in steps:
+                    status = one_line(step.status, 50)
+                    if live and step.total:
+                        status += f" {step.done * 100 // step.total}% of {size_words(step.total)}"
+                    if status != last:
+                        print(f"{before}{status}", end=after, file=sys.stderr, flush=True)
+                    last = status
+        finally:
+            print(end="\n" if live and last else "", file=sys.stderr)
 
 
 def whole_name(agent: BareAgent, model: str) -> str:

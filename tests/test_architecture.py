@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pytest
 
 from searchloop.cli.main import COMMANDS
-from tests.source_tree import PACKAGES, ROOT, dotted, modules, report, uses, within
+from tests.source_tree import PACKAGES, dotted, modules, report, uses, within
 from tests.tables import each_row
 
 # The floors of a package, the lowest first: a folder imports from floors below its own.
@@ -152,12 +152,6 @@ MAY_IMPORT_BY_NAME = (
     "search_backend/plugin/entry_points.py",
     *("searchloop/compose/__init__.py", "searchloop/imports/worker.py", "cli/main.py"),
 )
-
-
-def test_all_packages_exist() -> None:
-    """Every other rule here would hold trivially for a package that is not there."""
-    missing = [p for p in PACKAGES if not (ROOT / p / "__init__.py").is_file()]
-    report(missing, "packages without an __init__.py:")
 
 
 @each_row(("package", "never", "why"), NEVER)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import pkgutil
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -178,14 +176,6 @@ def declared_settings() -> tuple[set[str], set[str]]:
     return names, aliases
 
 
-def test_make_stays_a_list_of_commands() -> None:
-    """Whoever opens the Makefile sees at once what there is."""
-    lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
-    assert len(lines) <= 52
-    targets = {line.partition(":")[0] for line in lines if re.match(r"[a-z]+:", line)}
-    assert targets >= {"run", "test", "check", "bench", "torture", "lock", "clean"}
-
-
 @pytest.mark.parametrize(
     ("ci", "outcome"),
     [("", "1 passed, 1 skipped, 1 error"), ("true", "1 failed, 1 passed, 1 error")],
@@ -263,32 +253,6 @@ def reach(address):
             scope["reach"](server.getsockname())
     assert network_attempts
     network_attempts.clear()
-
-
-def test_the_network_guard_lets_this_machine_through() -> None:
-    """Fake servers on loopback are what tests are made of."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        socket.create_connection(server.getsockname(), timeout=5).close()
-        assert socket.getaddrinfo("localhost", 80)
-
-
-@pytest.mark.integration
-def test_node_packages_are_the_pinned_ones() -> None:
-    """`npm ci` has brought what tests/node/package.json names, in those versions."""
-    wanted = json.loads((ROOT / "tests" / "node" / "package.json").read_text("utf-8"))[
-        "dependencies"
-    ]
-    for name, version in wanted.items():
-        found = json.loads(
-            (ROOT / "tests" / "node" / "node_modules" / name / "package.json").read_text("utf-8")
-        )
-        assert found["version"] == version
-
-
-@pytest.mark.integration
-def test_postgresql_is_installed() -> None:
-    """The store's tests start a real server of their own."""
-    assert shutil.which("pg_ctlcluster")
 
 
 @pytest.mark.integration

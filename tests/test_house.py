@@ -29,6 +29,7 @@ from tests.source_tree import (
     uses,
     within,
 )
+from tests.tables import each_row
 
 PLUGINS = (
     "agent.providers",
@@ -109,35 +110,39 @@ FOREIGN = re.compile(
 )
 
 
-def test_the_page_never_parses_markup() -> None:
-    """What a model or a web page wrote reaches the browser as text and as nodes of known kinds."""
-    static = ROOT / "web" / "static"
-    files = [p for p in sorted(static.rglob("*")) if p.suffix in {".js", ".mjs", ".html"}]
-    assert files, "web/static holds no page"
-    problems = [
-        f"{path.relative_to(ROOT).as_posix()}:{number} has {match[0].strip()!r}"
-        for path in files
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        for match in UNSAFE_IN_PAGE.finditer(line)
-    ]
-    report(problems, "The page builds nodes; it never turns strings into markup or code.")
-
-
 # https://developer.mozilla.org/docs/Web/Security/Secure_Contexts/features_restricted_to_secure_contexts
 SECURE_ONLY = re.compile(
     r"crypto\.(?:randomUUID|subtle)|navigator\.(?:serviceWorker|storage|share)\b"
 )
+COMMENT = ("//", "*", "/*", "<!--")
+# What no line of the page holds, and why. Words may name anybody.
+NOT_IN_PAGE: Mapping[str, tuple[re.Pattern[str], tuple[str, ...]]] = {
+    "The page builds nodes; it never turns strings into markup or code:": (UNSAFE_IN_PAGE, ()),
+    "Over plain http, from another machine, browsers lack this:": (SECURE_ONLY, ()),
+    "What models and engines there are comes from the server, and no vendor is named:": (
+        *(VENDOR, VENDORS_WELCOME),
+    ),
+}
 
 
-def test_the_page_works_over_plain_http_from_another_machine() -> None:
-    """What browsers keep for secure origins is not there then."""
+@each_row("rule", list(NOT_IN_PAGE))
+def test_the_page_holds_nothing_of_these(rule: str) -> None:
+    """What a model or a web page wrote reaches the browser as text and as nodes of known kinds; it
+    works from another machine; and it branches on no vendor.
+    """
+    pattern, welcome = NOT_IN_PAGE[rule]
+    static = sorted((ROOT / "web" / "static").rglob("*"))
+    files = [path for path in static if path.suffix in {".js", ".mjs", ".html"}]
+    assert files, "web/static holds no page"
     problems = [
-        f"{path.relative_to(ROOT).as_posix()}:{number} uses {match[0]}"
-        for path in sorted((ROOT / "web" / "static").rglob("*.js"))
+        f"{name}:{number} has {match[0].strip()!r}"
+        for path in files
+        if not (name := path.relative_to(ROOT).as_posix()).startswith(welcome or "-")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        for match in SECURE_ONLY.finditer(line)
+        if not (pattern is VENDOR and line.lstrip().startswith(COMMENT))
+        for match in pattern.finditer(line)
     ]
-    report(problems, "Do without it:")
+    report(problems, rule)
 
 
 def test_a_folder_holds_a_dozen_things() -> None:
@@ -315,19 +320,6 @@ def _words(module: Module) -> Iterator[tuple[str, int]]:
     for constant in strings(module):
         if not re.search(r"\s", str(constant.value).strip()):
             yield str(constant.value), constant.lineno
-
-
-def test_the_page_branches_on_no_vendor() -> None:
-    """What models and engines there are comes from the server; only words may name them."""
-    problems = [
-        f"{name}:{number} names {match[0]!r}"
-        for path in sorted((ROOT / "web" / "static").rglob("*.js"))
-        if not (name := path.relative_to(ROOT).as_posix()).startswith(VENDORS_WELCOME)
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if not line.lstrip().startswith(("//", "*", "/*"))
-        for match in VENDOR.finditer(line)
-    ]
-    report(problems, "A vendor is named in the page:")
 
 
 def test_every_test_says_what_it_shows() -> None:

@@ -137,13 +137,6 @@ def test_a_plan_is_shown_and_run(cli: Cli) -> None:
     assert (session["mode"], session["messages"]) == ("agent", 2)
 
 
-def test_running_a_plan_that_is_not_there(cli: Cli) -> None:
-    """`--run-plan` takes no question, and says where there is no plan."""
-    assert cli("ask", "Hello").code == 0
-    assert "There is no plan" in cli("ask", "-c", "--run-plan").err
-    assert "takes no question" in cli("ask", "-c", "--run-plan", "and then?").err
-
-
 def test_agents_from_made_to_removed(cli: Cli, tmp_path: Path) -> None:
     """Listed, made, changed, used and removed; a session keeps what it was given."""
     assert "researcher" in cli("agents").out

@@ -22,7 +22,7 @@ from searchloop.render.tree import (
     words,
 )
 from tests.growth import check_growth, grows_too_fast
-from tests.tables import each_row
+from tests.tables import cut, each_row
 from tests.web.house import changed
 
 SOURCES = [
@@ -209,17 +209,13 @@ def test_reference_links_are_text() -> None:
 
 
 def test_numbers_of_sources_become_citations() -> None:
-    """Known numbers are marks; unknown ones, links and code stay as they are."""
+    """Known numbers are marks; unknown ones, links, code and what is around stay as they are."""
+    assert line("**So.**[1]") == [{"t": "strong", "c": ["So."]}, cite(1)]
     assert line("a [1][2] b [2, 1] [9] [1, 9] [x]") == [
         *("a ", cite(1), cite(2), " b ", cite(2), cite(1), " [9] ", cite(1), " [x]")
     ]
     assert line("`[1]` \\[1] [1]: x") == [{"t": "code", "c": ["[1]"]}, " [1] [1]: x"]
     assert render("```\na[1]\n```", sources=SOURCES) == [{"t": "pre", "c": ["a[1]\n"]}]
-
-
-def test_a_mark_after_emphasis_leaves_it_alone() -> None:
-    """A mark stands where brackets stood, so what is around it reads as before."""
-    assert line("**So.**[1]") == [{"t": "strong", "c": ["So."]}, cite(1)]
 
 
 def test_a_span_that_is_a_mark_is_replaced() -> None:
@@ -245,12 +241,6 @@ def test_a_chip_knows_which_marks_it_stands_for() -> None:
     assert line(text, citations=[cited(0, [0, 11], [12, 26], [18, 26])]) == [
         *("Ebb at six.", cite(1, 0), " Flood at noon.", cite(1, 1, 2))
     ]
-
-
-def test_spans_that_do_not_fit_are_ignored() -> None:
-    """A provider that counts wrongly costs a mark, not the answer."""
-    for span in ([5, 2], [-1, 2], [0, 99]):
-        assert line("Hello", citations=[cited(0, span)]) == ["Hello"]
 
 
 def test_marks_cannot_be_forged() -> None:
@@ -290,27 +280,14 @@ def problems(nodes: list[Node], depth: int = 0) -> list[str]:
 
 PIECES = st.sampled_from(
     [
-        *(
-            *("a", "é", " ", "  ", "\n", "\n\n", "# ", "- ", "1. ", "> ", "    ", "\t", "```"),
-            *("~~~", "`"),
+        *cut(r"a é - 1. > ``` ~~~ ` * ** _ ~~ [ ] ( ) ![ ]( < > | |-|-| --- === \ [1] [2] [7]"),
+        *cut(
+            "😀 \ufdd0 \ufdd01 https://example.org/a https://evil.example/ &lt; &#0; <script> </p>"
         ),
-        *(
-            *("*", "**", "_", "~~", "[", "]", "(", ")", "![", "](", "<", ">", "|", "|-|-|", "---"),
-            "===",
-        ),
-        *(
-            *("[1]", "[2]", "[7]", "[1]: ", "&lt;", "&#0;", "\\", "\0", "\r", "\ufdd0", "\ufdd01"),
-            "😀",
-        ),
-        *("https://example.org/a", "https://evil.example/", "javascript:alert(1)", "data:x"),
-        *("[t](https://example.org/a)", "[t](//evil.example)", "![i](http://evil.example/i)"),
-        *(
-            "<img src=x onerror=alert(1)>",
-            "<script>",
-            "</p>",
-            "<a href='x'>",
-            "| a | b |\n|--|:-:|\n",
-        ),
+        *cut("[t](https://example.org/a) [t](//evil.example) ![i](http://evil.example/i) data:x"),
+        *(" ", "  ", "\n", "\n\n", "# ", "- ", "1. ", "> ", "    ", "\t", "[1]: ", "\0", "\r"),
+        *("<img src=x onerror=alert(1)>", "<a href='x'>", "| a | b |\n|--|:-:|\n"),
+        "javascript:alert(1)",
     ]
 )
 DOCUMENTS = st.lists(PIECES, max_size=40).map("".join)
@@ -429,11 +406,11 @@ GROWING = {
 def test_a_long_block_costs_a_share_of_its_pieces(kind: str) -> None:
     """However small the pieces are, all that is rendered is so many times the text's length."""
     growing, text, rendered = Incremental(KnownLinks(SOURCES)), GROWING[kind] * 4, 0
-    for at in range(0, len(text), 2):
-        growing.feed(text[at : at + 2])
+    for at in range(0, len(text), 4):
+        growing.feed(text[at : at + 4])
         rendered += 0 if growing.held else growing.unfinished
         assert growing.held < len(text) / 60
-    assert rendered < 120 * len(text)
+    assert rendered < 100 * len(text)
 
 
 @pytest.mark.parametrize("kind", GROWING)

@@ -211,7 +211,7 @@ def test_a_limit_is_told_with_its_own_code(cli: Cli) -> None:
     assert (ran.code, ran.json["reason"]) == (3, "limit")
     assert ran.json["answer"]
     ran = cli("ask", "--web", QUESTION, SEARCHLOOP_LIMITS="pages=1")
-    assert (ran.code, "1 pages (SEARCHLOOP_LIMITS)" in ran.err) == (3, True)
+    assert (ran.code, "page limit of 1 (SEARCHLOOP_LIMITS)" in ran.err) == (3, True)
 
 
 SCHEMA = {

@@ -7,12 +7,25 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from searchloop.search_backend.readers import read
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
+
+
+TEXT = "A samovar boils water, number {}."
+
+
+def made(root: Path, *names: str | tuple[str, str | bytes]) -> Path:
+    """A folder with these files; a name alone gets a text that has the word samovar."""
+    for name, text in ((one, TEXT.format(one)) if isinstance(one, str) else one for one in names):
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return root
 
 
 def archive(parts: Mapping[str, str | bytes]) -> bytes:

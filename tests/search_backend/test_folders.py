@@ -20,26 +20,16 @@ from searchloop.search_backend.library.update import GRACE, Added, Update
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, SearchBackendError
 from tests.growth import grows_too_fast
-from tests.search_backend.documents import docx, words
+from tests.search_backend.documents import TEXT, docx, made, words
 from tests.tables import cut, each_row
 
 NOT_TEXT = "This is not a page with text but"
-TEXT = "A samovar boils water, number {}."
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
     """An empty library."""
     return Library(tmp_path / "home", dict)
-
-
-def made(root: Path, *names: str | tuple[str, str | bytes]) -> Path:
-    """A folder with these files; a name alone gets a text that has the word samovar."""
-    for name, text in ((one, TEXT.format(one)) if isinstance(one, str) else one for one in names):
-        file = root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return root
 
 
 def urls(library: Library, words: str = "samovar") -> list[str]:
@@ -53,11 +43,8 @@ KINDS = ("a.md", "b.py", "c.csv", "d.json", "e.tex", "f.log", "README", "g.ts", 
 def test_every_text_is_read_whatever_its_name(library: Library, tmp_path: Path) -> None:
     """What is no binary data is text; a document is known by its bytes."""
     folder = made(tmp_path / "f", *KINDS, ("k.txt", docx(words("A samovar in Word"))))
-    made(
-        folder,
-        ("u.txt", TEXT.encode("utf-16")),
-        ("w.txt", "Самовар кипит на столе".encode("cp1251")),
-    )
+    russian = "Самовар кипит на столе".encode("cp1251")
+    made(folder, ("u.txt", TEXT.encode("utf-16")), ("w.txt", russian))
     assert library.add(folder).skipped == ()
     assert len(urls(library)) == len(KINDS) + 2
     assert urls(library, "самовар") == ["library://f/w.txt"]

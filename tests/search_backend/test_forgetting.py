@@ -20,6 +20,7 @@ from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Owner, Page, SearchResult
 from tests.agent.log.test_rescue import as_a_user
 from tests.agent.scripted import no_room
+from tests.search_backend.documents import made
 from tests.waiting import until
 
 URL = "https://a.example/page"
@@ -105,9 +106,7 @@ def test_a_stored_page_stays_for_each_chat_that_opens_it(tmp_path: Path) -> None
 
 def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:
     """What was opened is forgotten even then; with room again the folders are read anew."""
-    home, folder = tmp_path / "home", tmp_path / "texts"
-    folder.mkdir()
-    (folder / "a.txt").write_text("About a kettle.", "utf-8")
+    home, folder = tmp_path / "home", made(tmp_path / "texts", ("a.txt", "About a kettle."))
     library = Library(home, dict)
     library.add(folder)
     library.remember(Page("a", "https://a.example/", "", "A samovar. " * 500), "chat")

@@ -55,12 +55,8 @@ def test_the_same_search_gets_the_same_answer(tmp_path: Path) -> None:
         assert len(web.asked) == n
     clock.now += 60
     assert not chain.search(TEA).cached
-    for engine, answers, seconds in (
-        ("local", [URL], 60.0),
-        ("web", [URL], 0.0),
-        ("web", [], 60.0),
-    ):
-        made = chain_of(tmp_path, {engine: Script(answers)}, cache_seconds=seconds)
+    for engine, found, seconds in (("local", [URL], 60.0), ("web", [URL], 0.0), ("web", [], 60.0)):
+        made = chain_of(tmp_path, {engine: Script(found)}, cache_seconds=seconds)
         assert [made.search(TEA).cached for _ in range(2)] == [False, False]
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from searchloop.search_backend.library import Library, builtin_documents
 from searchloop.search_backend.text.passages import MOST_WORDS, anchor_of, section_offset, split
 from searchloop.search_backend.types import Page, SearchBackendError
+from tests.search_backend.documents import made
 from tests.waiting import until
 
 DATA = Path(__file__).parent / "data" / "docs"
@@ -34,19 +35,10 @@ def library(tmp_path: Path) -> Library:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with files that can be read and others that cannot."""
-    root = tmp_path / "My notes"
-    (root / "sub").mkdir(parents=True)
-    (root / ".git").mkdir()
-    (root / "a.md").write_text("# Kettles\n\nA kettle boils water.\n")
-    (root / "sub" / "b.txt").write_text("Teapots pour.")
-    (root / "page.html").write_text("<title>Cups</title><p>Cups hold <b>tea</b> for drinkers.</p>")
-    (root / "image.png").write_bytes(b"\x89PNG")
-    (root / "binary.txt").write_bytes(b"text\0text")
-    (root / ".hidden.md").write_text("hidden kettle")
-    (root / ".git" / "c.md").write_text("kettle in git")
-    (root / "empty.md").write_text("\n")
-    return root
+    """A folder with three files."""
+    page = "<title>Cups</title><p>Cups hold <b>tea</b> for drinkers.</p>"
+    kettles = ("a.md", "# Kettles\n\nA kettle boils water.\n")
+    return made(tmp_path / "My notes", kettles, ("sub/b.txt", "Teapots pour."), ("page.html", page))
 
 
 def test_a_question_finds_its_passage(library: Library) -> None:
@@ -95,9 +87,7 @@ def test_adding_again_reads_only_what_changed(library: Library, folder: Path) ->
 
 def test_collections_are_listed_and_removed(library: Library, folder: Path, tmp_path: Path) -> None:
     """Names are unique, one file can be added alone, and removing forgets the documents."""
-    other = tmp_path / "elsewhere" / "My notes"
-    other.mkdir(parents=True)
-    (other / "z.md").write_text("zeppelin")
+    other = made(tmp_path / "elsewhere" / "My notes", ("z.md", "zeppelin"))
     library.add(folder)
     library.add(other / "z.md")
     rows = {row.name: (row.kind, row.documents) for row in library.list()}
@@ -119,9 +109,8 @@ def test_opened_pages_are_found_by_their_own_address(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         url = f"https://example.org/{name}"
         library.remember(Page(url, url, f"Page {name}", f"The samovar of {name} is hot."), "chat")
-    library.remember(
-        Page("x", "https://example.org/three", "Page three", "Now it is cold."), "chat"
-    )
+    three = Page("x", "https://example.org/three", "Page three", "Now it is cold.")
+    library.remember(three, "chat")
     assert {hit.url for hit in library.search("samovar", 5)} == {"https://example.org/two"}
     page = library.open("https://example.org/three")
     assert page is not None
@@ -161,10 +150,7 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kept", "damage"), [(0, b"this is no database"), (4096, b"\0" * 19)])
 def test_a_damaged_file_is_made_anew(kept: int, damage: bytes, tmp_path: Path) -> None:
     """With one sentence; the user's folders are read again, with what they leave out."""
-    home, folder = tmp_path / "home", tmp_path / "texts"
-    folder.mkdir()
-    (folder / "a.txt").write_text("About a kettle.", "utf-8")
-    (folder / "b.log").write_text("About a samovar.", "utf-8")
+    home, folder = tmp_path / "home", made(tmp_path / "texts", ("a.txt", "A kettle."), "b.log")
     Library(home, documents).add(folder, exclude=["*.log"])
     index = home / "library.sqlite3"
     index.write_bytes(index.read_bytes()[:kept] + damage * 9000)
@@ -181,9 +167,7 @@ def test_a_file_that_was_deleted_is_made_anew(tmp_path: Path, folder: Path) -> N
     library = Library(tmp_path, documents)
     library.add(folder)
     library.remove(folder)
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "a.txt").write_text("About a kettle.", "utf-8")
+    other = made(tmp_path / "other", ("a.txt", "About a kettle."))
     library.add(other)
     for file in tmp_path.glob("library.sqlite3*"):
         file.unlink()
@@ -226,9 +210,7 @@ def test_many_may_use_it_at_once(tmp_path: Path, folder: Path) -> None:
 
 
 MARKDOWN = st.lists(
-    st.sampled_from(
-        ["# A", "## B b", "", "words in a line", "```", "- item", "w " * 200, "。" * 900]
-    )
+    st.sampled_from(["# A", "## B b", "", "some words", "```", "- item", "w " * 200, "。" * 900])
 ).map("\n".join)
 
 

@@ -1,4 +1,4 @@
-"""Clients of other people's search APIs, pointed at this backend."""
+"""Other search APIs as their clients speak them; and what describes all routes is true."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import ollama
 import pytest
+import schemathesis
 from flask.testing import FlaskClient
 
 from searchloop.search_backend.api.app import Quota, create_app, has_token
+from searchloop.search_backend.api.schemas import document
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
@@ -24,6 +26,7 @@ from searchloop.search_backend.types import (
     Query,
     SearchResult,
 )
+from tests.openapi_sample import FEW, MANY, hold
 from tests.tables import each_row
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -325,3 +328,32 @@ def test_each_client_has_its_quota(tmp_path: Path) -> None:
     assert guesses == [401, 401, 401, 429]
     health = house.client.get("/api/health", environ_base={"REMOTE_ADDR": "192.0.2.1"})
     assert health.status_code == 200
+
+
+def test_the_description_names_every_route(tmp_path: Path) -> None:
+    """Each rule of the application is described, and each description has a rule."""
+    rules = House(tmp_path).app.url_map.iter_rules()
+    served = {
+        (method.lower(), rule.rule.replace("<path:path>", "{path}"))
+        for rule in rules
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    told = {(m, path) for path, methods in document()["paths"].items() for m in methods}
+    assert told == served
+    assert {route.path for shape in find_shapes() for route in shape.routes} <= {p for _, p in told}
+
+
+@pytest.mark.parametrize("examples", [FEW, MANY])
+def test_requests_made_from_the_description(tmp_path: Path, examples: int) -> None:
+    """No answer of class 5xx, none that is not described, no broken request taken for a good one,
+    and no route that forgets the token."""
+    app = House(tmp_path, token="a-secret").app
+    schema = schemathesis.openapi.from_wsgi(
+        "/api/openapi.json", app, headers={"Authorization": "Bearer a-secret"}
+    )
+    described = {
+        f"{method.upper()} {path}"
+        for path, methods in document()["paths"].items()
+        for method in methods
+    }
+    assert described - set(hold(schema, examples, "a-secret")) == {"GET /api/openapi.json"}

@@ -182,11 +182,7 @@ def test_a_providers_own_passage_is_compared_too() -> None:
 @each_row(
     ("quote", "text", "verdict"),
     [
-        (
-            "The old bridge opened in 1932, after all.",
-            "The old bridge opened in 1932.",
-            "supported",
-        ),
+        ("The old bridge opened in 1932, yes.", "The old bridge opened in 1932.", "supported"),
         ("The old bridge opened in 1932.", "The old bridge opened in 1931.", "contradicted"),
         ("opened in 1932", "The old bridge opened in 1932 after a long quarrel.", "unclear"),
         ("It opened late.", 'The mayor said: "We are very proud of it."', "unclear"),
@@ -208,14 +204,8 @@ def test_a_providers_passage_is_compared_before_its_page_is_read(
     st.lists(
         st.sampled_from(
             [
-                "The old bridge opened in 1932 [1].",
-                "It is green [1].",
-                "“Nobody believed it would stand” [2]",
-                "Wet [9].",
-                " ",
-                "\n\n",
-                "items[1]",
-                "`a[1]`",
+                *("The old bridge opened in 1932 [1].", "It is green [1].", "Wet [9].", " "),
+                *("“Nobody believed it would stand” [2]", "\n\n", "items[1]", "`a[1]`"),
             ]
         )
     )

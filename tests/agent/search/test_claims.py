@@ -20,10 +20,7 @@ def claimed(text: str, mark: str = "[1]", nth: int = 0) -> tuple[str, ...]:
     [
         ("First. The second one is long [1] [2].", ("The second one is long",)),
         ("First.\n- the third one [1]", ("- the third one",)),
-        (
-            "It was so, says Dr. Smith of St. Louis [1].",
-            ("It was so, says Dr. Smith of St. Louis",),
-        ),
+        ("So says Dr. Smith of St. Louis [1].", ("So says Dr. Smith of St. Louis",)),
         ("It opened in May. [1] It closed.", ("It opened in May.",)),
         ("It opened in May.[1] It closed.", ("It opened in May.",)),
         ("[1] says that it opened in May.", ("says that it opened in May.",)),

@@ -32,7 +32,6 @@ def holds(request: Request) -> tuple[bool, bool]:
 
 async def test_off_means_off(tmp_path: Path) -> None:
     """No search of any kind is offered, and naming web_search does not run it."""
-
     script = [calls(call("web_search", query="x")), says("I cannot search.")]
     async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
         finished = await house.ask("hi")
@@ -59,7 +58,6 @@ async def test_exactly_one_search_is_offered(
     tmp_path: Path, search: str, can: Capabilities, expected: tuple[bool, bool], path: str
 ) -> None:
     """Native and local are never in one request, and the path taken is stored."""
-
     async with open_house(tmp_path, model := Scripted([says("Hm.")], can)) as house:
         finished = await house.ask("hi", search=search)
         assert holds(model.requests[0]) == expected
@@ -70,7 +68,6 @@ async def test_exactly_one_search_is_offered(
 
 async def test_a_refused_native_search_falls_back_once_and_says_so(tmp_path: Path) -> None:
     """With auto, local search takes over in the same turn, and a notice is in the log."""
-
     app = SearchApp({"/api/web-search": found("https://a.example/")})
     script = [[REFUSED], calls(call("web_search", query="x")), says("Wet [1].")]
     async with open_house(tmp_path, model := Scripted(script, SEARCHER), app=app) as house:
@@ -103,7 +100,6 @@ async def test_a_refusal_is_paid_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("search", "asked"), [("native", 1), ("auto", 2)])
 async def test_native_only_never_falls_back(tmp_path: Path, search: str, asked: int) -> None:
     """With native the refusal is the end; with auto a second refusal is."""
-
     async with open_house(tmp_path, model := Scripted([[REFUSED]] * 2, SEARCHER)) as house:
         data = (await house.ask("hi", search=search)).data
         assert (data["reason"], data["error"]["code"]) == ("error", "native_search")
@@ -113,7 +109,6 @@ async def test_native_only_never_falls_back(tmp_path: Path, search: str, asked: 
 
 async def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
     """The provider's searches and pages are in the log under its path, and in the usage."""
-
     script = [native("At noon.", "https://tide.example/")]
     async with open_house(tmp_path, Scripted(script, SEARCHER)) as house:
         data = (await house.ask("hi", search="auto")).data
@@ -155,7 +150,6 @@ async def test_offline_has_no_native_search(tmp_path: Path, search: str, expecte
 @pytest.mark.parametrize("engines", [{"engines": []}, {"engines": None}, {"hello": 1}, []])
 async def test_a_backend_that_names_no_engine(tmp_path: Path, engines: Any) -> None:
     """Whatever it answers, the turn begins; the path is just `local`."""
-
     app = SearchApp({"/api/engines": engines})
     async with open_house(tmp_path, Scripted([says("Hm.")]), app=app) as house:
         finished = await house.ask("hi", search="local")

@@ -1,17 +1,21 @@
-"""What a search in the library finds: any script or question, big files, old indexes."""
+"""What a search in the library finds: any script or question, big files, old and new indexes."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import unicodedata
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from searchloop.search_backend.library import Library, builtin_documents
 from searchloop.search_backend.library.index import Index
 from searchloop.search_backend.text.slices import find
+from searchloop.search_backend.types import Page
+from tests.search_backend.documents import made
 
 TEXTS = {
     "zh.txt": "北京是中华人民共和国的首都，也是全国的政治中心。\n",
@@ -54,14 +58,10 @@ ASKED = [
 ]
 
 
-def shelf(home: Path, texts: dict[str, str]) -> Library:
+def shelf(home: Path, texts: dict[str, str], own: Any = builtin_documents) -> Library:
     """A library that holds a folder of these files, and our own documents as users have them."""
-    folder = home / "texts"
-    folder.mkdir(parents=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
-    library = Library(home)
-    library.add(folder)
+    library = Library(home, own)
+    library.add(made(home / "texts", *texts.items()))
     return library
 
 
@@ -133,9 +133,7 @@ def test_few_with_two_words_hide_none_with_one(tmp_path: Path) -> None:
 
 def test_copies_of_a_file_come_once(tmp_path: Path) -> None:
     """A folder inside another one, or the same file twice, gives no hit twice."""
-    library = shelf(
-        tmp_path, {"a.txt": "zeppelin over the lake", "b.txt": "zeppelin over the lake"}
-    )
+    library = shelf(tmp_path, dict.fromkeys(("a.txt", "b.txt"), "zeppelin over the lake"))
     assert len(library.search("zeppelin", 10)) == 1
 
 
@@ -210,3 +208,59 @@ def test_words_that_stand_nowhere_in_a_row_find_passages_of_a_page(words: str) -
     assert count >= 1
     assert "The harbour freezes in winter." in matches[0].text
     assert all(LONG[match.start : match.end] == match.text for match in matches)
+
+
+def holding(home: Path, word: str) -> Library:
+    """A library of one file that holds `word`."""
+    return shelf(home, {"a.txt": f"About a {word}."}, dict)
+
+
+def test_a_search_sees_what_others_write(tmp_path: Path) -> None:
+    """Whether another object of this process wrote, or a connection of its own."""
+    library = holding(tmp_path, "kettle")
+    assert library.search("kettle", 3)
+    assert not library.search("samovar", 3)
+    Library(tmp_path, dict).remember(Page("a", "https://a.example/", "", "A samovar."), "chat")
+    assert library.search("samovar", 3)
+    with sqlite3.connect(tmp_path / "library.sqlite3") as other:
+        other.execute("DELETE FROM terms")
+    other.close()
+    assert not library.search("samovar", 3)
+
+
+def test_another_file_in_the_same_place_is_opened(tmp_path: Path) -> None:
+    """A library that was replaced or deleted is not read through a connection of before."""
+    library = holding(tmp_path / "one", "kettle")
+    assert library.search("kettle", 3)
+    holding(tmp_path / "two", "samovar")
+    os.replace(tmp_path / "two" / "library.sqlite3", tmp_path / "one" / "library.sqlite3")
+    assert library.search("samovar", 3)
+    assert not library.search("kettle", 3)
+    index = Index(tmp_path / "one" / "library.sqlite3")
+    for left in (1, 0):
+        with index.open() as connection:
+            assert connection.execute("SELECT count(*) FROM documents").fetchone() == (left,)
+        index.path.unlink()
+
+
+def test_a_write_waits_for_no_reader_and_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+    """Readers go on until it is stored."""
+    library = holding(tmp_path, "kettle")
+    index = Index(tmp_path / "library.sqlite3")
+    with index.open(write=True) as writer:
+        writer.execute("UPDATE documents SET text = ?", ("x" * 10_000_000,))
+        assert library.search("kettle", 3)
+    assert sorted(path.name for path in tmp_path.glob("library.sqlite3*")) == ["library.sqlite3"]
+
+
+def test_words_lie_in_one_part_after_a_reading(tmp_path: Path) -> None:
+    """Each transaction adds a part to the index, and each search looks into all of them."""
+    library = holding(tmp_path, "kettle")
+    for word in ("samovar", "teapot", "urn"):
+        holding(tmp_path, word)
+    with sqlite3.connect(tmp_path / "library.sqlite3") as connection:
+        query = "SELECT count(DISTINCT segid) FROM terms_idx"
+        assert connection.execute(query).fetchone() == (1,)
+    connection.close()
+    assert library.search("urn", 3)
+    assert not library.search("teapot", 3)

@@ -94,6 +94,7 @@ def real(engine: str) -> Path:
     return RECORDINGS / engine / "real.json"
 
 
+_OWN = {"header": "x-api-key", "prefix": ""}
 CASES = (
     Case(
         *("brave", "BRAVE_BASE_URL", "/web/search", "GET", "BRAVE_API_KEY"),
@@ -103,13 +104,8 @@ CASES = (
     Case("tavily", "TAVILY_BASE_URL", "/search", key="TAVILY_API_KEY"),
     Case("searxng", "SEARXNG_URL", "/search", "GET"),
     Case("perplexity", "PERPLEXITY_BASE_URL", "/search", key="PERPLEXITY_API_KEY"),
-    Case("exa", "EXA_BASE_URL", "/search", key="EXA_API_KEY", header="x-api-key", prefix=""),
-    Case(
-        *("serper", "SERPER_BASE_URL", "/search"),
-        key="SERPER_API_KEY",
-        header="x-api-key",
-        prefix="",
-    ),
+    Case("exa", "EXA_BASE_URL", "/search", key="EXA_API_KEY", **_OWN),
+    Case("serper", "SERPER_BASE_URL", "/search", key="SERPER_API_KEY", **_OWN),
     Case("jina", "JINA_SEARCH_BASE_URL", "/", "GET", "JINA_API_KEY"),
     Case("ollama", "OLLAMA_SEARCH_BASE_URL", "/api/web_search", key="OLLAMA_API_KEY"),
     Case("firecrawl", "FIRECRAWL_BASE_URL", "/v2/search", key="FIRECRAWL_API_KEY"),

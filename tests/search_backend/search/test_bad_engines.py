@@ -93,10 +93,8 @@ def test_what_no_engine_should_do_is_told(search: Search, tmp_path: Path) -> Non
     """The engine has an error of one sentence, and the next one answers."""
     answer = asked(tmp_path, Engine("bad", "Bad", search))
     first = answer.attempts[0]
-    assert (answer.engine, first.status) == (
-        "good",
-        "error" if first.status != "blocked" else "blocked",
-    )
+    assert answer.engine == "good"
+    assert first.status in ("error", "blocked")
     assert first.error is not None
     assert first.error.message.endswith(".")
     assert len(first.error.message) < 1_000
@@ -190,10 +188,8 @@ def test_an_engine_that_ends_nothing_is_asked_no_more(tmp_path: Path) -> None:
     assert len(begun) == MOST_STUCK
     assert [one.status for one in told] == ["error"] * MOST_STUCK + ["skipped"] * 2
     assert told[-1].error is not None
-    assert (
-        told[-1].error.message
-        == f"Bad is still busy with {MOST_STUCK} searches that were given up."
-    )
+    busy = f"Bad is still busy with {MOST_STUCK} searches that were given up."
+    assert told[-1].error.message == busy
 
 
 def test_opening_that_never_ends_is_given_up(tmp_path: Path, url: str) -> None:
@@ -204,10 +200,8 @@ def test_opening_that_never_ends_is_given_up(tmp_path: Path, url: str) -> None:
         (opened,) = find_shelves(access, [shelf], seconds=0.2).values()
         failed = pool.submit(opened, "bad://x/y").exception(60)
         assert isinstance(failed, SearchBackendError)
-        assert (failed.code, failed.message) == (
-            "timeout",
-            "Bad had not opened bad://x/y after 0.2 s.",
-        )
+        assert failed.code == "timeout"
+        assert failed.message == "Bad had not opened bad://x/y after 0.2 s."
         asks: dict[str, Any] = {
             "request": lambda _url, _keys: get(url, {}),
             "parse": lambda *_: failed_page(URL, None),
@@ -257,7 +251,5 @@ def test_a_date_that_cannot_be_is_none(published: str, tmp_path: Path) -> None:
     found = [result(url=f"{URL}{n}", published=day) for n, day in enumerate((published, yesterday))]
     for wishes in ({}, {"time_range": "d"}):
         answer = asked(tmp_path, Engine("bad", "Bad", gives(found)), **wishes)
-        assert {one.url: one.published for one in answer.results} == {
-            f"{URL}0": None,
-            f"{URL}1": yesterday,
-        }
+        shown = {one.url: one.published for one in answer.results}
+        assert shown == {f"{URL}0": None, f"{URL}1": yesterday}

@@ -299,8 +299,7 @@ class Library:
         text = page.text[:LONGEST_PAGE]
         document = Document(page.final_url, page.final_url, page.title, text, digest=_digest(text))
         with self._index.open(write=True) as connection:
-            if not mark(connection, document.url, chat):
-                return
+            mark(connection, document.url, chat)
             same = connection.execute(
                 "UPDATE documents SET added = max(added, ?) WHERE url = ? AND digest = ?",
                 (time.time() - age, document.url, document.digest),

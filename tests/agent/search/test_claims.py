@@ -49,8 +49,9 @@ def test_the_claim_is_the_sentence_of_the_mark(text: str, claims: tuple[str, ...
 
 def test_a_range_of_words_claims_them() -> None:
     """Some providers name the words that a source supports instead of writing a mark."""
-    text = "It opened in May. It closed."
-    assert Claims(text, [(0, 17)]).at(0, 17) == ("It opened in May.",)
+    text = "It opened in May. It closed soon after."
+    for place in ((0, len(text)), (3, 16)):
+        assert Claims(text, [place]).at(*place) == (text[slice(*place)],)
 
 
 @each_row(

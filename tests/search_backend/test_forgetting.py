@@ -26,10 +26,6 @@ from tests.waiting import until
 URL = "https://a.example/page"
 PAGE = Page(URL, URL, "Samovars", "The samovar is hot. " * 20)
 GOOD = SearchResult("Good", "https://good.example/", "x", "good")
-MANY = st.lists(
-    st.tuples(st.sampled_from(["open", "forget"]), st.integers(0, 2), st.integers(0, 2)),
-    max_size=25,
-)
 
 
 def fetched(url: str, **_: Any) -> Fetched:
@@ -44,7 +40,7 @@ def hits(library: Library) -> set[str]:
     return {hit.url for hit in library.search("samovar", 50)}
 
 
-@given(MANY)
+@given(st.lists(st.tuples(st.sampled_from(["open", "forget"]), *[st.integers(0, 2)] * 2)))
 def test_an_item_stays_as_long_as_one_of_its_chats(steps: list[tuple[str, int, int]]) -> None:
     """Whatever is opened and forgotten in whatever order; a forgotten chat brings nothing more."""
     cache, gone, held = Cache(), set[int](), dict[int, set[int]]()

@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from searchloop.agent.search.citations import locate, widen, without_tracking
+from searchloop.agent.types import Span
 from tests.tables import each_row
 
 URL = "https://tides.example/today?utm_source=openai"
@@ -39,9 +40,7 @@ def units(at: int) -> int:
         (WET, (20, 30), None),
     ],
 )
-def test_all_ways_of_counting(
-    text: str, told: tuple[int, int], meant: tuple[int, int] | None
-) -> None:
+def test_all_ways_of_counting(text: str, told: Span, meant: Span | None) -> None:
     """Code points, UTF-16 units and nonsense all find the link, and of several the nearest."""
     assert locate(text, *told, URL) == meant
 

@@ -125,9 +125,7 @@ STEPS = ("request", "then", "parse", "cannot")
 
 @each_row("step", STEPS)
 @each_row("kind", [ValueError, SystemExit, KeyboardInterrupt, None])
-def test_the_functions_of_an_engine_may_fail(
-    step: str, kind: Any, tmp_path: Path, url: str
-) -> None:
+def test_functions_of_an_engine_may_fail(step: str, kind: Any, tmp_path: Path, url: str) -> None:
     """In any way, also by leaving the program: the loop that all searches share goes on."""
 
     def misbehave() -> Any:

@@ -165,17 +165,11 @@ BOMB = gzip.compress(b" " * (9 * 2**20))
         (Reply(b"{}", headers={"content-encoding": "gzip"}), "network"),
         (Reply(b"{}", headers={"content-encoding": "br"}), "network"),
         (Reply(BOMB[:-20], headers={"content-encoding": "gzip"}), "network"),
-        (Reply(b"", 302, {"location": "http://127.0.0.1:1/"}), "config"),
-        (Reply(b"<title>Just a moment...</title>"), "blocked"),
         (Reply(b"", 202), "blocked"),
-        (Reply(b"\xff\xfe\x00"), "parse"),
-        (json_reply([1, 2]), "parse"),
         (json_reply({"results": "none"}), "parse"),
     ],
 )
-def test_a_bad_answer_is_named_and_the_next_engine_answers(
-    tmp_path: Path, reply: Reply, code: str
-) -> None:
+def test_a_bad_answer_is_named_and_passed_over(tmp_path: Path, reply: Reply, code: str) -> None:
     """Whatever a server does, its attempt tells what, and the search goes on."""
     with house(tmp_path, {"bad": reply, "good": found("https://g.example/")}) as h:
         answer = h.ask()

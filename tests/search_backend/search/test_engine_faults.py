@@ -152,9 +152,7 @@ def test_whatever_stands_in_an_answer(
         ({"error": "boom", "results": [], "organic": [], "data": []}, "network"),
     ],
 )
-def test_a_failure_under_status_200(
-    tmp_path: Path, case: Case, said: dict[str, Any], kind: str
-) -> None:
+def test_a_failure_under_status_200(tmp_path: Path, case: Case, said: Any, kind: str) -> None:
     """An engine that says "200" and then that it failed has not found nothing."""
     assert cause(judged(tmp_path, case, json.dumps(said).encode())) == kind
 

@@ -310,14 +310,10 @@ def test_no_site_opens_a_question(tmp_path: Path) -> None:
     assert ask("GET", "/?q=hi", own).status == 200
 
 
-def test_a_browser_can_add_the_box_to_its_searches(tmp_path: Path) -> None:
+async def test_a_browser_can_add_the_box_to_its_searches(tmp_path: Path) -> None:
     """The description names this server as the browser reached it; it needs no token."""
-
-    async def run() -> Answer:
-        async with living(make_house(tmp_path)) as app:
-            return await request(app, "GET", "/opensearch.xml", {"host": HOST})
-
-    found = asyncio.run(run())
+    async with living(make_house(tmp_path)) as app:
+        found = await request(app, "GET", "/opensearch.xml", {"host": HOST})
     assert found.headers["content-type"].startswith("application/opensearchdescription+xml")
     root = ElementTree.fromstring(found.body)
     names = {"o": "http://a9.com/-/spec/opensearch/1.1/"}

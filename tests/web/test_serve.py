@@ -29,7 +29,7 @@ from searchloop.web.serve import BAD_INPUT, FAILED, OK, WebServer, serve
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
 from tests.waiting import until
-from tests.web.house import TOKEN, FakeHouse, ScriptedRunner, make_house
+from tests.web.house import TOKEN, FakeHouse, make_house
 
 PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,14 +104,6 @@ def running(tmp_path: Path) -> Iterator[Running]:
     server.stop()
 
 
-class Unrecoverable(ScriptedRunner):
-    """A runner that cannot begin."""
-
-    async def recover(self) -> int:
-        """Says why."""
-        raise ConfigError("no_start", "The start failed.", "Mend it.")
-
-
 def refused(house: FakeHouse, host: str, port: int) -> str:
     """What a start that must fail says."""
     out, err = io.StringIO(), io.StringIO()
@@ -183,6 +175,7 @@ def test_a_port_in_use_is_one_sentence(running: Running, tmp_path: Path) -> None
 
 
 PUBLIC = "SEARCHLOOP_PUBLIC_URL"
+HEADER, PROXIES = "SEARCHLOOP_USER_HEADER", "SEARCHLOOP_TRUSTED_PROXIES"
 LOCKED = {"SEARCHLOOP_TOKEN": "a-long-enough-token"}
 
 
@@ -202,13 +195,17 @@ LOCKED = {"SEARCHLOOP_TOKEN": "a-long-enough-token"}
         ("127.0.0.1", 0, {PUBLIC: "ftp://h"}, PUBLIC),
         ("127.0.0.1", 0, {PUBLIC: "https://a b"}, PUBLIC),
         ("127.0.0.1", 0, {PUBLIC: "https://h:"}, PUBLIC),
+        ("127.0.0.1", 0, {HEADER: "X User"}, HEADER),
+        ("127.0.0.1", 0, {HEADER: "X-\u00dcser"}, HEADER),
+        ("127.0.0.1", 0, {HEADER: "X", PROXIES: "proxy.example.org"}, PROXIES),
+        ("127.0.0.1", 0, {HEADER: "X", PROXIES: "10.0.0.0/33"}, PROXIES),
     ],
 )
 def test_a_start_that_cannot_be_is_one_sentence(
     host: str, port: int, env: dict[str, str], words: str, tmp_path: Path
 ) -> None:
-    """Wrong port, host or public address, or an open door without a lock: said before anything is
-    opened. With a token another machine's address is tried, and said in the same way."""
+    """Wrong port, host, public address or proxy of people, or an open door without a lock: said
+    before anything is opened. With a token another machine's address is tried, and said alike."""
     assert words in refused(make_house(tmp_path, **env), host, port)
 
 
@@ -260,7 +257,11 @@ def test_a_start_that_fails_behind_the_door_is_one_sentence(
 ) -> None:
     """What was wrong and what to do, exit code 1, nothing else."""
     house = make_house(tmp_path)
-    house.runner = Unrecoverable(house.log)
+
+    async def recover() -> int:
+        raise ConfigError("no_start", "The start failed.", "Mend it.")
+
+    house.runner.recover = recover
     out, err = io.StringIO(), io.StringIO()
     assert serve(house, "127.0.0.1", 0, out=out, err=err) == FAILED
     assert out.getvalue() == ""

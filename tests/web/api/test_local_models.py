@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.settings import Environment
-from searchloop.compose import open_services
 from searchloop.web.api.schemas import SCHEMAS
 from tests.fake_ollama import FakeOllama, Model, say
-from tests.web.house import Answer, Ask, asking
+from tests.web.api.test_providers_api import served
+from tests.web.house import Answer, Ask
 
 SMALL, QWEN = Model("small:1b"), Model("qwen3:8b")
 PULL = "/api/models/pull"
@@ -22,12 +21,9 @@ PULL = "/api/models/pull"
 @asynccontextmanager
 async def at_server(home: Path, server: FakeOllama, **env: str) -> AsyncIterator[Ask]:
     """Asks the whole application, which asks this server."""
-    flags = {"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": server.url, **env}
-    house = open_services(Environment({"flag": flags}))
-    async with asking(house) as ask:
+    async with served(home, OLLAMA_HOST=server.url, **env) as ask:
         yield ask
     assert not [t for t in asyncio.all_tasks() if t.get_name().startswith("pull ")]
-    house.log.close()
 
 
 async def state_of(ask: Ask, *wanted: str) -> dict[str, Any]:

@@ -52,7 +52,6 @@ _FOREVER = "private, max-age=31536000, immutable"
 _REFUSED = {  # code and words of an HTTP status
     404: ("not_found", "There is nothing at this address."),
     405: ("method_not_allowed", "This address does not take that method."),
-    413: ("too_large", "The request is too large."),
 }
 
 
@@ -60,7 +59,7 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
     """Builds the application behind the gate. `search_app` answers for search and pages."""
     app = Flask("web", static_folder=None, template_folder=None)
     app.debug = False  # whatever FLASK_DEBUG says
-    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.config["PROPAGATE_EXCEPTIONS"] = True  # the gate answers for a fault of ours
     app.url_map.merge_slashes = False
     app.add_url_rule("/", "page", _page)
     app.add_url_rule("/static/<path:name>", "file", _file)
@@ -69,7 +68,8 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
         app.add_url_rule(rule, f"{method} {rule}", _view(route, handler), methods=[method])
     for path, method in SEARCH_PATHS.items():
         app.add_url_rule(path, path, _mounted(search_app), methods=[method])
-    app.register_error_handler(Exception, _failed)
+    app.register_error_handler(AgentError, _failed)
+    app.register_error_handler(HTTPException, _refused)
     app.after_request(_pack)
     return app
 
@@ -194,31 +194,28 @@ def _digest(files: tuple[tuple[Path, int], ...]) -> str:
     return f"@{hashlib.sha256(whole).hexdigest()[:12]}"
 
 
-def _failed(error: Exception) -> Response:
-    """Answers an exception as {"error": {...}}. Only the log says more about a fault of ours."""
-    if isinstance(error, AgentError):
-        status = status_of(error)
-        if status >= 500:
-            _log.warning("%s: %s", error.code, error.message)
-        return _error(status, error.as_dict())
-    if isinstance(error, HTTPException):
-        status = error.code or 500
-        other = f"http_{status}", f"The request was refused with status {status}."
-        code, words = _REFUSED.get(status, other)
-        if "text/html" in request.headers.get("Accept", "") and request.path[:5] != "/api/":
-            told = sign_in.page({"code": code, "message": words}, str(request.accept_languages))
-            headers = {"Content-Security-Policy": sign_in.POLICY}
-            return Response(told, status, headers, mimetype="text/html")
-        remedy = "GET /api/openapi.json lists what there is."
-        response = _error(status, {"code": code, "message": words, "remedy": remedy})
-        allow = dict(error.get_headers()).get("Allow")
-        if allow:
-            response.headers["Allow"] = allow
-        return response
-    _log.error("a request failed", exc_info=error)
-    words = "searchloop failed to answer this request."
-    shown = {"code": "internal", "message": words, "remedy": "The server's log says why."}
-    return _error(500, shown)
+def _failed(error: AgentError) -> Response:
+    """Answers an error as {"error": {...}}."""
+    status = status_of(error)
+    if status >= 500:
+        _log.warning("%s: %s", error.code, error.message)
+    return _error(status, error.as_dict())
+
+
+def _refused(error: HTTPException) -> Response:
+    """Answers an error of HTTP: with a page where a person reads it."""
+    status = error.code or 500
+    other = f"http_{status}", f"The request was refused with status {status}."
+    code, words = _REFUSED.get(status, other)
+    if "text/html" in request.headers.get("Accept", "") and request.path[:5] != "/api/":
+        told = sign_in.page({"code": code, "message": words}, str(request.accept_languages))
+        headers = {"Content-Security-Policy": sign_in.POLICY}
+        return Response(told, status, headers, mimetype="text/html")
+    remedy = "GET /api/openapi.json lists what there is."
+    response = _error(status, {"code": code, "message": words, "remedy": remedy})
+    if allow := dict(error.get_headers()).get("Allow"):
+        response.headers["Allow"] = allow
+    return response
 
 
 def _error(status: int, error: dict[str, Any]) -> Response:

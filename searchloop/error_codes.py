@@ -44,10 +44,10 @@ ErrorCode = StrEnum("ErrorCode", [
     "program_budget", "question_too_long", "quota", "rate", "rate_limited", "read_only", "resting",
     "schema_mismatch", "schema_not_taken", "script_over", "search_off", "secret_file",
     "server_error", "server_exists", "shared_backend", "short_token", "store_failed",
-    "switched_off", "timeout", "too_complex", "too_large", "too_many_pulls", "tool_call_slip",
-    "unauthorized", "unknown_call", "unknown_command", "unknown_engine", "unknown_format",
-    "unknown_key", "unknown_model", "unknown_provider", "unknown_reader", "unknown_setting",
-    "unreadable", "unsupported_type", "withheld", "wrong_context", "wrong_kind",
+    "switched_off", "timeout", "too_complex", "too_large", "tool_call_slip", "unauthorized",
+    "unknown_call", "unknown_command", "unknown_engine", "unknown_format", "unknown_key",
+    "unknown_model", "unknown_provider", "unknown_reader", "unknown_setting", "unreadable",
+    "unsupported_type", "withheld", "wrong_context", "wrong_kind",
 ])
 # fmt: on
 ErrorCode.__doc__ = """The `code` of an error; each equals its text, and what each means is under

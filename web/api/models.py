@@ -26,8 +26,6 @@ from searchloop.compose import Services
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
 
-MAX_PULLS = 3  # at once
-
 
 @dataclass(slots=True)
 class Pull:
@@ -115,14 +113,11 @@ class LocalModels(Handlers):
         return await asyncio.gather(*(host.server() for host in hosts))
 
     def _start(self, model: str) -> dict[str, Any]:
-        """Returns the model's pull, started if need be. Raises Conflict when too many are."""
+        """Returns the model's pull, started if need be."""
         if model in self._tasks:
             return asdict(self._pulls[model])
         provider, name = self._runner.provider(model)
         steps = hosting(provider, model.partition(":")[0]).pull(name)
-        if len(self._tasks) >= MAX_PULLS:
-            what = f"{MAX_PULLS} models are on their way already."
-            raise Conflict("too_many_pulls", what, "Wait for one of them, or cancel it.")
         self._pulls.pop(model, None)  # a new pull is the last in the list
         pull = self._pulls[model] = Pull(model)
         task = self._tasks[model] = asyncio.create_task(_follow(pull, steps), name=f"pull {model}")

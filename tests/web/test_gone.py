@@ -158,7 +158,7 @@ class House:
     def chat(self, words: dict[str, str], **settings: Any) -> str:
         """Asks one question in a new chat, to the end of the answer; returns the chat's id."""
         paragraph = f"<p>{words['text']} is about the harbour and how it was built of stone. "
-        long = "".join(f"<p>Stage {n} of it took {n * 7} years and a word. " for n in range(900))
+        long = "".join(f"<p>Stage {n} of it took {n * 7} years and a word. " for n in range(300))
         page = f"<title>{words['title']}</title>{paragraph}{long}<p>{words['rest']}".encode()
         self._pages.routes["/" + words["path"]] = answer(page, "Cache-Control: max-age=9000")
         (self._folder / f"{words['file']}.txt").write_text(words["before"])

@@ -94,7 +94,7 @@ def test_what_a_program_searches_and_opens_over_mcp_is_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It stands beside the program with what its answers searched, and in the server's log; what is
-    over is refused by name; an answer that does not search goes on."""
+    over is refused by name, in an audit page by page; an answer that does not search goes on."""
     caplog.set_level(logging.INFO)
     with desk(tmp_path, counted, SEARCH_ENGINES="library") as at:
         key = added(at, "editor", models=["*"], searches=2, pages=1)
@@ -113,20 +113,15 @@ def test_what_a_program_searches_and_opens_over_mcp_is_counted(
             assert told[name].structured_content["error"]["code"] == "program_budget"
             assert f"editor has used its {words}" in told[name].content[0].text
         assert "page limit of 1" in told["audit"].content[0].text
+        text = "".join(f"It costs {n} euros ([{n}]({LIBRARY}?{n})).\n" for n in range(5))
+        at.running.ask("PATCH", "/api/programs/editor", {"pages": 3})
+        audit = call(at, "audit", key=key, text=text)["audit"]
+        assert shown(at, "editor")["used"]["pages"] == 3
+        assert audit.content[0].text.count("has used its page limit of 3") == 3
         assert not call(at, "web_search", key=KEY)["web_search"].is_error  # the user's own token
         with pytest.raises(OVER, match="search limit of 2 of this day"):
             FACES["chat"].ask(at, user("Hi"), stream=False, search="web")
         assert FACES["chat"].ask(at, user("Hi"), stream=False).text == "Hello."
-
-
-def test_an_audit_ends_where_the_budget_of_pages_ends(tmp_path: Path) -> None:
-    """What is beyond it is not opened, and said to be that."""
-    with desk(tmp_path, counted, SEARCH_ENGINES="library") as at:
-        key = added(at, "auditor", models=["*"], pages=2)
-        text = "".join(f"It costs {n} euros ([{n}]({LIBRARY}?{n})).\n" for n in range(5))
-        audit = call(at, "audit", key=key, text=text)["audit"]
-        assert shown(at, "auditor")["used"]["pages"] == 2
-        assert audit.content[0].text.count("has used its page limit of 2") == 3
 
 
 def test_what_starts_together_shares_the_budget_of_searches_and_pages(tmp_path: Path) -> None:

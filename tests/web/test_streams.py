@@ -25,7 +25,6 @@ from tests.web.house import (
     PORT,
     SOURCE,
     TOKEN,
-    Answer,
     FakeHouse,
     allowed,
     answer_events,
@@ -47,23 +46,23 @@ def session_of(house: FakeHouse) -> str:
     return house.log.create_session(model="m:x").id
 
 
-async def read(house: FakeHouse, target: str, last: int, **headers: str) -> Answer:
-    """A stream of the whole application, up to event `last`."""
-    async with living(house) as app:
-        return await request(app, "GET", target, allowed(**headers), enough=until(last))
-
-
 def served(streams: Streams, session: str) -> Any:
     """An application that answers with the events of a session alone."""
     return lambda scope, receive, send: streams.serve(session, scope, receive, send)
 
 
-def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
-    """The log comes as it was written, numbered, without the provider's opaque blocks."""
+async def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
+    """The log comes as it was written, numbered, without the provider's opaque blocks. A client
+    that comes back gets what follows its last event; its header is newer than the address."""
     house = make_house(tmp_path)
     session = session_of(house)
     house.log.append(session, [("user_message", {"text": "hé\n\ndata: x"}), *answer_events("r")])
-    answer = asyncio.run(read(house, f"/api/sessions/{session}/events", 3))
+    path = f"/api/sessions/{session}/events"
+    async with living(house) as app:
+        answer = await request(app, "GET", path, enough=until(3))
+        for query, headers in (("?after=1", {}), ("?after=0", {"last-event-id": "1"})):
+            late = await request(app, "GET", path + query, allowed(**headers), enough=until(3))
+            assert [event["seq"] for event in frames(late.body)] == [2, 3]
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert answer.headers["cache-control"] == "no-store"
     assert answer.body.startswith(b"retry: 1000\n\n")
@@ -75,18 +74,6 @@ def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
     assert set(got[0]) == {"seq", "type", "at", "text"}
     assert b"OPAQUE" not in answer.body
     assert "blocks" not in got[1]
-
-
-async def test_a_stream_goes_on_where_the_client_stopped(tmp_path: Path) -> None:
-    """After an event by number; the browser's own header is newer than the address."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-    house.log.append(session, [("notice", {"message": str(i)}) for i in range(4)])
-    async with living(house) as app:
-        for query, headers in (("?after=2", {}), ("?after=0", {"last-event-id": "2"})):
-            path = f"/api/sessions/{session}/events{query}"
-            answer = await request(app, "GET", path, allowed(**headers), enough=until(4))
-            assert [event["seq"] for event in frames(answer.body)] == [3, 4]
 
 
 async def test_a_stream_shows_what_happens_while_it_is_open(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.telemetry import Telemetry
 from searchloop.agent.settings import Environment
 from searchloop.compose import Services, open_services
+from tests.crash.harness import ROOT
 from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 from tests.web.faces import said as answered
@@ -182,11 +184,18 @@ def test_labels_are_bounded_and_plain() -> None:
     assert sum(n for name, n in found.items() if "searches_total" in name) == 502
 
 
-def test_without_the_extra_numbers_say_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_numbers_say_how_to_install_it() -> None:
     """One sentence and what to do; counting goes on costing nothing."""
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(ConfigError, match=r"Install it with `pip install 'searchloop\[metrics\]'`"):
-        Metrics().text()
+    code = (
+        "import sys; sys.modules['prometheus_client'] = None\n"
+        "from searchloop.agent.observe.metrics import Metrics\n"
+        "try: Metrics().text()\n"
+        "except Exception as error: print(error.code, error.remedy)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "missing_extra Install it with `pip install 'searchloop[metrics]'`.\n"
 
 
 def test_observers_are_told_before_followers(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ It ends with stdin, and with status 0 between two documents if it was idle for a
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import mmap
@@ -18,6 +19,7 @@ import select
 import signal
 import struct
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO
@@ -111,16 +113,19 @@ def warm_up() -> None:
 
 
 def bound_memory(larger: int = 1) -> int:
-    """Limits further memory, where the system can, and returns the bytes in use now."""
+    """Limits further memory and returns the bytes in use now."""
     now = memory()
-    try:
+    _limit("RLIMIT_DATA", now + larger * MOST_MEMORY)
+    return now
+
+
+def _limit(name: str, most: int) -> None:
+    """Sets one of the limits of this process, where the system has it."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (now + larger * MOST_MEMORY, most))
-    except (ImportError, OSError, ValueError):
-        pass
-    return now
+        kind = getattr(resource, name)
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
 
 def memory() -> int:
@@ -134,14 +139,7 @@ def memory() -> int:
 
 def bound_time(seconds: int) -> None:
     """Limits CPU seconds from now on, so that no document outlives a killed parent."""
-    try:
-        import resource
-
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        most = int(used.ru_utime + used.ru_stime) + seconds + 2
-        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    except (ImportError, OSError, ValueError):
-        pass
+    _limit("RLIMIT_CPU", int(time.process_time()) + seconds + 2)
 
 
 def is_parsed_whole(body: bytes) -> bool:
@@ -173,6 +171,3 @@ TOO_LARGE = Problem(
 UNREADABLE = Problem(
     "unreadable", "The text of this page could not be made out.", "Use another source."
 )
-
-if __name__ == "__main__":
-    main(answer_to)

@@ -6,19 +6,17 @@ Spec: https://nbformat.readthedocs.io/en/latest/format_description.html
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html.parts.code import fenced
 from searchloop.search_backend.readers._html.whole import file_name
-from searchloop.search_backend.text.clean import cleaned, decode, one_line
+from searchloop.search_backend.text.clean import COLOURS, cleaned, decode, one_line
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page
 
 _MOST_OUTPUT = 20_000  # characters of one output: some print for hours
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # colours of a terminal
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
@@ -43,7 +41,7 @@ def _cells(notebook: Mapping[str, Any]) -> Iterator[str]:
         elif source.strip():
             yield fenced(source.strip("\n"), language)
         for output in cell.get("outputs", ()):
-            said = _ESCAPES.sub("", _output(output))[:_MOST_OUTPUT].strip("\n")
+            said = COLOURS.sub("", _output(output))[:_MOST_OUTPUT].strip("\n")
             yield fenced(said, "") if said.strip() else ""
 
 

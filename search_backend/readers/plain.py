@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html.whole import file_name
-from searchloop.search_backend.text.clean import cleaned, decode, one_line
+from searchloop.search_backend.text.clean import COLOURS, cleaned, decode, one_line
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page
 
 MOST_CHARACTERS = 4_000_000
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # and other signs to a terminal, in logs
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the whole text; the title is the first Markdown heading, else the file's name."""
-    text = _COLOURS.sub("", decode(body, charset))
+    text = COLOURS.sub("", decode(body, charset))
     seen, unseen = cleaned(text[:MOST_CHARACTERS])
     # Blanks and empty lines mean something in program text, tables and patches.
     kept = seen.rstrip()

@@ -27,6 +27,7 @@ _BREAK = re.compile(r"<(?:br|/?p)\b[^<>]*>", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[a-z]\w{1,30}|#\d{1,7}|#x[\da-f]{1,6});", re.IGNORECASE)
 # Of ASCII all that `INVISIBLE` leaves and that is no strange line end.
 _SEEN = bytes((9, 10, *range(32, 127)))
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # and other signs to a terminal, in logs
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.guard.approvals import ApprovalAnswer, Approve
@@ -10,9 +11,11 @@ from searchloop.agent.guard.egress import Egress, Exposure, Secrets
 from searchloop.agent.guard.guard import Guard, Policy
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.types import Message, Mode, Search
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.types import Effect, Message, Mode, Search
 
 Asked = Callable[[Mapping[str, Any]], ApprovalAnswer]
+Ran = list[dict[str, Any]]
 
 
 def session(mode: Mode = "agent", search: Search = "local") -> Session:
@@ -27,6 +30,21 @@ def says(decision: str, **arguments: Any) -> Asked:
         return ApprovalAnswer(decision, arguments or request["arguments"], "user")  # type: ignore[arg-type]
 
     return answer
+
+
+def made(
+    name: str = "act", effect: Effect = "write", ran: Ran | None = None, **marks: Any
+) -> tuple[Tool, Ran]:
+    """A tool that keeps what it was run with."""
+    seen: Ran = [] if ran is None else ran
+
+    def act(text: str = "", url: str = "") -> str:
+        """Change something."""
+        seen.append({"text": text, "url": url})
+        return f"done {text}"
+
+    plain: Tool = tool(act, effect=effect)
+    return replace(plain, spec=plain.spec._replace(name=name), **marks), seen
 
 
 def guard(

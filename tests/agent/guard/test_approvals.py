@@ -19,8 +19,10 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Capabilities, Request
+from tests.agent.guard.guarding import made
 from tests.agent.scripted import (
     House,
+    Memory,
     Scripted,
     SearchApp,
     Step,
@@ -30,20 +32,6 @@ from tests.agent.scripted import (
     open_house,
     says,
 )
-
-
-def writer() -> tuple[Tool, list[str]]:
-    """A tool that changes something, and what it has changed."""
-    done: list[str] = []
-
-    @tool(effect="write")
-    async def put(text: str) -> str:
-        """Put it there."""
-        done.append(text)
-        return f"put {text}"
-
-    return put, done
-
 
 PUT = [calls(call("put", text="a")), says("Done.")]
 
@@ -66,7 +54,7 @@ async def playing(
 @pytest.mark.parametrize(("decision", "runs"), [("once", 1), ("always", 1), ("deny", 0)])
 async def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> None:
     """The request names all that a person needs; another process may answer it."""
-    put, done = writer()
+    put, done = made("put")
     async with playing(tmp_path, (put,)) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
         asked = await house.event("approval_requested")
@@ -85,19 +73,6 @@ async def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int)
         await house.runner.wait(house.session)
         assert len(done) == runs
         assert house.log.last_event(house.session).data["reason"] == "stop"
-
-
-async def test_a_folder_is_allowed_where_a_file_of_it_changes(tmp_path: Path) -> None:
-    """Another call has no folder, so its request is not answered with one."""
-    put, done = writer()
-    async with playing(tmp_path, (put,)) as (house, _):
-        await house.runner.start(house.session, "Do it.", mode="agent")
-        assert (await house.event("approval_requested")).data["folder"] == ""
-        with pytest.raises(ConfigError, match="no file of the work folder"):
-            house.runner.approvals.answer(house.session, "call-1", "folder")
-        house.runner.approvals.answer(house.session, "call-1", "deny")
-        await house.runner.wait(house.session)
-        assert not done
 
 
 async def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> None:
@@ -120,7 +95,7 @@ async def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> Non
 
 async def test_always_is_kept_with_the_session(tmp_path: Path) -> None:
     """The same call runs without a question in a later turn and after a restart; another asks."""
-    put, done = writer()
+    put, done = made("put")
     async with playing(tmp_path, (put,)) as (house, _):
         chat = house.session
         await house.decide("always")
@@ -129,12 +104,12 @@ async def test_always_is_kept_with_the_session(tmp_path: Path) -> None:
         house.session = chat
         for question, approve in (("Again.", "ask"), ("Another.", "never")):
             await house.ask(question, mode="agent", approve=approve)
-    assert done == ["a", "a"]
+    assert [call["text"] for call in done] == ["a", "a"]
 
 
 async def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
     """Each request takes one answer, while its run lives; a word that is no decision names them."""
-    put, done = writer()
+    put, done = made("put")
     async with playing(tmp_path, (put,)) as (house, _):
         answer = house.runner.approvals.answer
         with pytest.raises(Conflict, match="No call 'call-1' waits"):
@@ -143,6 +118,8 @@ async def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
         await house.event("approval_requested")
         with pytest.raises(ConfigError, match="no decision 'perhaps'"):
             answer(house.session, "call-1", "perhaps")
+        with pytest.raises(ConfigError, match="no file of the work folder"):
+            answer(house.session, "call-1", "folder")
         with pytest.raises(Conflict):
             answer(house.session, "call-2", "once")
         answer(house.session, "call-1", "once")
@@ -151,7 +128,7 @@ async def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
         await house.runner.wait(house.session)
         with pytest.raises(Conflict):
             answer(house.session, "call-1", "once")
-        assert done == ["a"]
+        assert [call["text"] for call in done] == ["a"]
 
 
 def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
@@ -189,42 +166,25 @@ def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
         host.close()
 
 
-def test_a_decision_counts_for_its_own_request(tmp_path: Path) -> None:
+async def test_a_decision_counts_for_its_own_request(tmp_path: Path) -> None:
     """A server's question whose id is that of a call does not let that call run."""
     log = EventLog(tmp_path / "s.sqlite3")
-    session, approvals = log.create_session(model="m:x").id, Approvals(log)
+    session, approvals, nobody = log.create_session(model="m:x").id, Approvals(log), Memory()
     known = {"call_id": "c-1", "effect": "write", "folder": "", "why": ""}
     call = {**known, "name": "put", "arguments": {"text": "a"}, "definition": "1"}
     question = {**known, "name": "mcp_quiz", "arguments": {"text": "evil"}, "definition": "2"}
-
-    class Written:
-        async def event(self, kind: str, data: Any) -> None:
-            log.append(session, [(kind, data)])
-
-    async def scenario() -> None:
-        emit: Any = Written()
-        waiting = [
-            asyncio.ensure_future(approvals.ask(session, None, each, emit))
-            for each in (call, question)
-        ]
-        async for _ in log.follow(session):
-            if sum(e.type == "approval_requested" for e in log.read(session)) == 2:
-                break
-        approvals.answer(session, "c-1", "once")
-        asked = [e.data["name"] for e in log.read(session) if e.type == "approval_requested"][-1]
-        other = call if asked == "mcp_quiz" else question
-        log.append(session, [("approval_decided", decided(other, "deny", None, "user"))])
-        said = {answer.decision: answer.arguments for answer in await asyncio.gather(*waiting)}
-        assert said["deny"] == other["arguments"]
-        assert len(said) == 2
-
-    asyncio.run(scenario())
+    log.append(session, [("approval_requested", each) for each in (call, question)])
+    approvals.answer(session, "c-1", "once")
+    log.append(session, [("approval_decided", decided(call, "deny", None, "user"))])
+    asked = (approvals.ask(session, None, each, nobody) for each in (call, question))
+    said = [(answer.decision, answer.arguments["text"]) for answer in await asyncio.gather(*asked)]
+    assert said == [("deny", "a"), ("once", "evil")]
     log.close()
 
 
 async def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
     """Stopped while the user is asked: nothing runs, nothing waits, the session goes on."""
-    put, done = writer()
+    put, done = made("put")
     async with playing(tmp_path, (put,), [PUT[0], says("Fine.")]) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
         await house.event("approval_requested")
@@ -237,7 +197,7 @@ async def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
 
 async def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
     """One slow decision holds up neither the other question nor a call that needs none."""
-    put, done = writer()
+    put, done = made("put")
 
     @tool
     async def look() -> str:
@@ -254,7 +214,7 @@ async def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
         await house.runner.wait(house.session)
         results = [m for m in model.requests[1].messages if m.role == "tool"]
         assert [m.tool_call_id for m in results] == ["call-1", "call-2", "call-3"]
-        assert done == ["b"]
+        assert [call["text"] for call in done] == ["b"]
 
 
 NATIVE = Capabilities(native_search=True, tools_with_native_search=True)

@@ -13,34 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from searchloop.agent.errors import ToolError
 from searchloop.agent.guard.approvals import ApprovalAnswer, approval_key
 from searchloop.agent.guard.guard import Policy
 from searchloop.agent.log.events import result_message
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.tools import Origin, Tool, definition, tool
+from searchloop.agent.tools import Origin, Tool, definition
 from searchloop.agent.tools.dispatcher import CallGuard, Toolset
 from searchloop.agent.types import Effect, Message, Mode, Search, ToolCall, ToolResult
-from tests.agent.guard.guarding import guard, says, session
+from tests.agent.guard.guarding import Ran, guard, made, says, session
 from tests.agent.scripted import Memory, call
 from tests.tables import each_row
-
-Ran = list[dict[str, Any]]
-
-
-def made(
-    name: str = "act", effect: Effect = "write", ran: Ran | None = None, **marks: Any
-) -> tuple[Tool, Ran]:
-    """A tool that keeps what it was run with."""
-    seen: Ran = [] if ran is None else ran
-
-    def act(text: str = "", url: str = "") -> str:
-        """Change something."""
-        seen.append({"text": text, "url": url})
-        return f"done {text}"
-
-    plain: Tool = tool(act, effect=effect)
-    return replace(plain, spec=plain.spec._replace(name=name), **marks), seen
 
 
 def run(
@@ -299,18 +281,6 @@ def test_an_address_nobody_met_is_asked_about() -> None:
     assert [r["url"] for r in ran] == [theirs]
     run(opens, guard(table, user=says("once")), call("send", url=mine))
     assert [r["url"] for r in ran] == [theirs, mine]
-
-
-def test_a_preview_that_cannot_be_made_ends_the_call() -> None:
-    """Nobody is asked about a call that could not run."""
-
-    async def preview(arguments: Mapping[str, Any]) -> str:
-        raise ToolError("no_match", "The text is not in the file.", "Read it again.")
-
-    act, ran = made(preview=preview)
-    (got,) = run(act, guard(), call("act"))
-    assert not ran
-    assert "not in the file" in got.content
 
 
 class ApprovalMachine(RuleBasedStateMachine):

@@ -26,8 +26,8 @@ from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ToolResult
 from searchloop.search_backend.library import Library
-from tests.agent.guard.guarding import guard
-from tests.agent.guard.test_guard import MINE, THEIRS, made
+from tests.agent.guard.guarding import guard, made
+from tests.agent.guard.test_guard import MINE, THEIRS
 from tests.agent.scripted import Memory, SearchApp, call, found, page, settings
 from tests.tables import each_row
 

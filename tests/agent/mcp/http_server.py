@@ -17,7 +17,6 @@ class Site:
     def __init__(self, mode: str) -> None:
         self.mode = mode
         self.url = ""
-        self.page = ""  # where to log in; here, if it is nowhere else
         self.token = "token-1"
         self.expires = 3600
         self.seen: list[tuple[str, str, dict[str, str]]] = []
@@ -66,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(
                 {
                     "issuer": site.url,
-                    "authorization_endpoint": site.page or ends["authorize"],
+                    "authorization_endpoint": ends["authorize"],
                     "token_endpoint": ends["token"],
                     "registration_endpoint": ends["register"],
                     "response_types_supported": ["code"],

@@ -76,8 +76,7 @@ def started(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
             yield process, life
             process.kill()
     finally:
-        for end in (life,):
-            os.close(end)
+        os.close(life)
 
 
 def test_no_orphan_after_kill_9(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from searchloop.agent.tools.dispatcher import CallGuard, Fence, Toolset
 from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Effect, Mode, NativeSearch, ToolCall, ToolResult
-from tests.agent.guard.guarding import guard
+from tests.agent.guard.guarding import guard, made
 from tests.agent.scripted import Memory, SearchApp, call, found, page
 from tests.tables import each_row
 
@@ -66,18 +66,6 @@ def run(
     return asyncio.run(toolset.call_all(made, memory or Memory()))
 
 
-def effectful(effect: Effect) -> tuple[Tool, list[str]]:
-    """A tool with this effect, and a list that shows whether it ran."""
-    ran: list[str] = []
-
-    def act() -> str:
-        """Change something."""
-        ran.append(effect)
-        return "changed"
-
-    return tool(act, effect=effect), ran
-
-
 @each_row(
     ("mode", "effect", "runs"),
     [
@@ -94,9 +82,9 @@ def effectful(effect: Effect) -> tuple[Tool, list[str]]:
 )
 def test_the_mode_decides_below_the_model(mode: Mode, effect: Effect, runs: bool) -> None:
     """A tool whose effect the mode forbids is not offered, and naming it anyway does not run it."""
-    made, ran = effectful(effect)
-    offered = Toolset([made], mode, SourceTable()).specs
-    (result,) = run(call("act"), tools=(made,), mode=mode)
+    act, ran = made(effect=effect)
+    offered = Toolset([act], mode, SourceTable()).specs
+    (result,) = run(call("act"), tools=(act,), mode=mode)
     assert (bool(offered), bool(ran), result.is_error) == (runs, runs, not runs)
     assert runs or f"not allowed in {mode} mode" in result.content
 

@@ -177,21 +177,13 @@ def test_files_that_are_no_text_or_too_large(desk: Desk) -> None:
     assert desk.refused("replace_in_file", path="old.txt", old_text="G", new_text="g") == "not_utf8"
 
 
-def test_secrets_are_not_read(tmp_path: Path) -> None:
-    """A secret is listed as one, not read, not found, not made."""
-    desk = Desk(tmp_path)
-    desk.put(".env", "TOKEN=canary")
-    assert desk.refused("read_file", path=".env") == "secret_file"
-    assert desk.refused("create_file", path="new/.env", content="x") == "secret_file"
-    assert ".env (secret, not readable)" in desk.text("list_directory")
-    assert desk.text("search_files", text="canary").startswith("Nothing found.")
-
-
 def test_listing_goes_as_deep_as_asked(desk: Desk) -> None:
     """Names, kinds and sizes, without version control; a long list says that it was cut."""
     desk.put("a/b/c.txt", "12345")
     desk.put(".git/config", "[core]")
-    assert desk.text("list_directory") == "The workspace holds 1 things.\na/"
+    desk.put(".env", "TOKEN=canary")
+    listed = "The workspace holds 2 things.\n.env (secret, not readable)\na/"
+    assert desk.text("list_directory") == listed
     assert desk.text("list_directory", path="a", depth=2).endswith("\nb/\nb/c.txt (5 bytes)")
     for n in range(600):
         desk.put(f"many/{n:03}.txt", "")
@@ -238,6 +230,7 @@ def test_a_new_file_never_overwrites(desk: Desk) -> None:
     assert desk.refused("create_file", path="deep", content="no") == "file_exists"
     assert desk.refused("create_file", path="deep/er/x.txt/y", content="no") == "wrong_kind"
     assert desk.refused("create_file", path="new/", content="no") == "bad_path"
+    assert desk.refused("create_file", path="new/.env", content="no") == "secret_file"
     (desk.root / "dangling").symlink_to("nowhere")
     assert desk.refused("create_file", path="dangling", content="no") == "file_exists"
     assert sorted(p.name for p in (desk.root / "deep/er").iterdir()) == ["x.txt"]

@@ -21,14 +21,10 @@ async def test_rules_are_read_and_replaced(tmp_path: Path) -> None:
         put = await ask("PUT", "/api/policy", RULES)
         assert (put.status, put.data) == (200, RULES)
         assert load_policy(house.settings.home) == Policy.of(RULES)
-        for body, words in (
-            ({"rules": [{"action": "deny"}, {"action": "perhaps"}]}, "rule 2"),
-            ({"rules": [{"action": "deny", "effect": "harm"}]}, "rule 1"),
-            ({"rulez": []}, "rulez"),
-        ):
-            refused = await ask("PUT", "/api/policy", body)
-            assert refused.status == 400
-            assert words in refused.error["message"]
+        broken = {"rules": [{"action": "deny"}, {"action": "perhaps"}]}
+        refused = await ask("PUT", "/api/policy", broken)
+        assert refused.status == 400
+        assert "rule 2" in refused.error["message"]
         assert (await ask("GET", "/api/policy")).data == RULES
 
 

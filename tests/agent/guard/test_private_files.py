@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -32,6 +33,7 @@ from tests.agent.scripted import (
     House,
     Scripted,
     SearchApp,
+    Step,
     call,
     calls,
     found,
@@ -57,7 +59,7 @@ def of_the_user(words: str) -> Tool:
 
 
 class Reader(SearchApp):
-    """A search backend that reads documents as the real one does, and counts what leaves."""
+    """A search backend that reads documents as the real one does."""
 
     def __init__(self, home: Path) -> None:
         super().__init__({"/api/web-search": found(MET), "/api/open-page": page("Tides.")})
@@ -67,13 +69,8 @@ class Reader(SearchApp):
         own = environ["PATH_INFO"] in ("/api/web-search", "/api/open-page", "/api/engines")
         return super().__call__(environ, start) if own else self._real(environ, start)
 
-    def left(self) -> list[Mapping[str, Any]]:
-        """The searches and pages that were asked for."""
-        ways = ("/api/web-search", "/api/open-page")
-        return [body for path, body in self.requests if path in ways]
 
-
-SOURCES = ("attached", "attached without text", "project", "workspace", "private tool")
+SOURCES = ("attached", "project", "workspace", "private tool")
 WAYS = {
     "web_search": {"query": PIECE},
     "open_page": {"url": f"https://away.example/?q={PIECE.replace(' ', '+')}"},
@@ -81,21 +78,28 @@ WAYS = {
 }
 
 
-async def prepared(house: House, source: str, folder: Path) -> dict[str, Any]:
-    """Puts the letter where `source` says; returns what goes with the question."""
-    letter = NewFile("letter.txt", LETTER.encode())
-    if source == "project":
-        project = house.log.projects.create("Health", {})
-        files = await checked_files([letter], LocalBackend(house.app))
-        add_files(house.log, project.id, files)
-        house.log.update_session(house.session, {"project": project.id})
-    if source == "workspace":
-        (folder / "letter.txt").write_text(LETTER, "utf-8")
-        house.log.update_session(house.session, workspace=str(folder))
-    return {"files": [letter]} if source == "attached" else {}
+@asynccontextmanager
+async def beside(
+    folder: Path, source: str, *steps: Step, can: Capabilities | None = None
+) -> AsyncIterator[tuple[House, Scripted, dict[str, Any]]]:
+    """A chat with the letter where `source` says, its model, and what goes with the question."""
+    (work := folder / "work").mkdir()
+    model, app = Scripted([*steps, says("So.")], can), Reader(folder)
+    bring = [Workspace(folder / "home")]
+    tools, letter = (of_the_user(LETTER), send), NewFile("letter.txt", LETTER.encode())
+    async with open_house(folder, model, app=app, tools=tools, bring=bring) as house:
+        if source == "project":
+            project = house.log.projects.create("Health", {})
+            files = await checked_files([letter], LocalBackend(app))
+            add_files(house.log, project.id, files)
+            house.log.update_session(house.session, {"project": project.id})
+        if source == "workspace":
+            (work / "letter.txt").write_text(LETTER, "utf-8")
+            house.log.update_session(house.session, workspace=str(work))
+        yield house, model, {"files": [letter]} if source == "attached" else {}
 
 
-def first_step(source: str) -> list[Any]:
+def first_step(source: str) -> list[Step]:
     """The step in which the model reads, where it has to."""
     reads = {"workspace": call("read_file", 9, path="letter.txt"), "private tool": call("diary", 9)}
     return [calls(reads[source])] if source in reads else []
@@ -107,45 +111,31 @@ async def send(text: str) -> str:
     return "sent"
 
 
-@pytest.mark.parametrize(
-    ("source", "way"),
-    [pair for pair in itertools.product(SOURCES, WAYS) if pair[0] != "attached without text"],
-)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("untrusted", [False, True])
 async def test_private_words_leave_when_the_user_says_so(
     tmp_path: Path, source: str, way: str, untrusted: bool
 ) -> None:
     """Each way out asks about each source; an approval that nobody gives lets nothing leave."""
-    (folder := tmp_path / "work").mkdir()
-    app, web = Reader(tmp_path), [calls(call("web_search", 8, query="tides"))] if untrusted else []
-    steps = [*web, *first_step(source), calls(call(way, **WAYS[way])), says("So.")]
-    bring, tools = [Workspace(tmp_path / "home")], (of_the_user(LETTER), send)
-    model = Scripted(steps)
-    async with open_house(tmp_path, model, app=app, tools=tools, bring=bring) as house:
-        given = await prepared(house, source, folder)
-        if untrusted:  # the user lets the first search pass where that asks
-            given["search"] = "local"
-        await house.ask("Look.", **{"search": "local", "approve": "auto", **given})
+    web = [calls(call("web_search", 8, query="tides"))] if untrusted else []
+    steps = [*web, *first_step(source), calls(call(way, **WAYS[way]))]
+    async with beside(tmp_path, source, *steps) as (house, model, given):
+        await house.ask("Look.", search="local", approve="auto", **given)
         last = model.requests[-1].messages[-1]
         assert last.is_error, last.content
         asked = [e.data for e in house.log.read(house.session) if e.type == "approval_requested"]
         assert asked[-1]["why"]
-        assert PIECE not in str(app.left()).replace("+", " ")
+        assert PIECE not in str(house.app.requests).replace("+", " ")
 
 
 @pytest.mark.parametrize("source", SOURCES)
 async def test_other_words_leave_as_before(tmp_path: Path, source: str) -> None:
     """A search for something else asks nobody while no text of others came."""
-    (folder := tmp_path / "work").mkdir()
-    app = Reader(tmp_path)
-    steps = [*first_step(source), calls(call("web_search", query="tides")), says("So.")]
-    tools = (of_the_user(LETTER),)
-    async with open_house(
-        tmp_path, Scripted(steps), app=app, tools=tools, bring=[Workspace(tmp_path / "home")]
-    ) as house:
-        given = await prepared(house, source, folder)
+    steps = [*first_step(source), calls(call("web_search", query="tides"))]
+    async with beside(tmp_path, source, *steps) as (house, _, given):
         await house.ask("Look.", search="local", approve="never", **given)
-        assert [body["query"] for body in app.left()] == ["tides"]
+        assert ("/api/web-search", "tides") in [(p, b.get("query")) for p, b in house.app.requests]
 
 
 @pytest.mark.parametrize("source", ["attached", "project", "private tool"])
@@ -154,10 +144,8 @@ async def test_a_provider_does_not_search_unseen_beside_files(tmp_path: Path, so
     next question on the search is ours, and the user is told.
     """
     can = Capabilities(native_search=True, tools_with_native_search=True)
-    model = Scripted([*first_step(source), says("So."), says("So.")], can)
-    tools = (of_the_user(LETTER),)
-    async with open_house(tmp_path, model, app=Reader(tmp_path), tools=tools) as house:
-        given = await prepared(house, source, tmp_path)
+    steps = [*first_step(source), says("So.")]
+    async with beside(tmp_path, source, *steps, can=can) as (house, model, given):
         await house.ask("Look.", search="auto", **given)
         done = await house.ask("And now?")
         own = [request.native_search is None for request in model.requests]

@@ -299,7 +299,7 @@ def ask_approval(
     if request.get("question"):
         return _answered(request["arguments"], typed)
     arguments: Mapping[str, Any] | None = None
-    folder = one_line(request.get("folder", ""), 200)
+    folder = one_line(named(request.get("folder", "")), 200)
     keys = _KEYS.format(_FOLDER.format(folder) if folder else "")
     while True:
         print(f"  {keys}", end="", file=sys.stderr, flush=True)
@@ -351,10 +351,10 @@ def shown(request: Mapping[str, Any], most: int = _LINES) -> str:
         return f"\n  {one_line(request['why'], 1500)}"
     preview = request.get("preview")
     for name, value in request["arguments"].items():
-        text = named(value) if isinstance(value, str) else as_json(value)
+        text = named(value if isinstance(value, str) else as_json(value))
         if preview and len(text) > 400:
             text = f"({len(text):,} characters, see below)"
-        lines += [f"    {one_line(name)}: " + text.replace("\n", "\n      ")]
+        lines += [f"    {one_line(named(name))}: " + text.replace("\n", "\n      ")]
     if preview:
         diff = named(preview).splitlines()
         lines += [f"    {line}" for line in diff[:most]]

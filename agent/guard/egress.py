@@ -40,7 +40,7 @@ _ABC = string.ascii_letters
 _TURNED = [
     str.maketrans(_ABC, _ABC[n:26] + _ABC[:n] + _ABC[26 + n :] + _ABC[26 : 26 + n])
     for n in range(1, 26)
-]
+] + [str.maketrans(_ABC, _ABC[25::-1] + _ABC[:25:-1])]
 _HEX = re.compile(r"[0-9a-fA-F]{12,}")
 _CODE = re.compile(r"(?:0x|\\?u00|[\\=%]|&#)?x?([0-9a-fA-F]{2,8})(?![0-9a-zA-Z])", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
@@ -83,7 +83,9 @@ def forms(text: str) -> set[str]:
 
 
 def turned(texts: set[str]) -> set[str]:
-    """Adds the texts with their letters moved on in the alphabet by each number, as in rot13."""
+    """Adds the texts with their letters moved on in the alphabet by each number, as in rot13, and
+    counted from its end, as in atbash.
+    """
     longest = sorted(texts, key=len, reverse=True)
     few = longest[: sum(size <= _LONG for size in accumulate(map(len, longest)))]
     return texts | {text.translate(turn) for text in few for turn in _TURNED}

@@ -43,7 +43,7 @@ from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition, object_schema
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
-from searchloop.analysis.characters import INVISIBLE
+from searchloop.analysis.characters import INVISIBLE, named
 from searchloop.analysis.schema_check import problems_with
 from searchloop.analysis.secret_files import plain_name
 
@@ -327,7 +327,7 @@ class Guard:
             "arguments": dict(call.arguments),
             "effect": tool.spec.effect,
             "server": tool.server,
-            "why": why,
+            "why": named(why),
             "preview": await tool.preview(call.arguments) if tool.preview else None,
             "definition": definition(tool),
             "folder": file.folder if file else "",

@@ -124,11 +124,15 @@ HIDDEN = "total = 1 \u202e}; if admin\u2066 //\u200b\U000e0041"
 
 @pytest.mark.integration
 def test_a_card_names_signs_that_nobody_sees(page: Page, house: House) -> None:
-    """The diff and the arguments show each by its number; unedited, a call runs as it was asked."""
+    """The diff, the arguments and the folder show each by its number; unedited, a call runs as it
+    was asked.
+    """
     given = {"path": "a.py", "content": f"{HIDDEN}\r\nend\r\n"}
     shown = f"--- a\n+++ b\n@@ -1 +1 @@\n+{HIDDEN}"
-    open_chat(page, house, asking_chat(house, arguments=given, preview=shown))
+    more = {"preview": shown, "folder": "/w/no\u200btes"}
+    open_chat(page, house, asking_chat(house, arguments=given, **more))
     card = last_turn(page).locator(".approval")
+    expect(card.get_by_role("button", name="noU+200Btes")).to_be_visible()
     names = ["U+202E", "U+2066", "U+200B", "U+E0041"]
     expect(card.locator(".diff .sign")).to_have_text(names)
     card.get_by_text("Arguments").click()

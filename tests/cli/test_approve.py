@@ -53,6 +53,9 @@ def test_everything_is_shown_and_nothing_can_paint(capsys: pytest.CaptureFixture
     all_of_it = capsys.readouterr().err
     assert all_of_it.count("+x = 1 <U+202E>}; if admin<U+2066> //<U+200B><U+E0041>") == 1
     assert all_of_it.count("content: x = 1 <U+202E>") == 2
+    nested = shown({**REQUEST, "arguments": {"pa\u200bth": {"a\u200b": ["\u2066b"]}}})
+    for part in ("pa<U+200B>th: ", "a<U+200B>", "\\u2066b"):
+        assert part in nested
 
 
 @each_row(
@@ -88,7 +91,7 @@ def test_a_change_in_the_work_folder_can_allow_the_folder(
     """The prompt names it; of any other call it is no answer, and asked about again."""
     request = {**REQUEST, "folder": "/home/someone/notes\x1b[31m"}
     assert ask_approval(request, typing(*typed)) == (decision, None)
-    assert "[f] every change in /home/someone/notes[31m in this session" in capsys.readouterr().err
+    assert "every change in /home/someone/notes<U+001B>[31m in this" in capsys.readouterr().err
     for without in (REQUEST, {**REQUEST, "folder": ""}):
         assert ask_approval(without, typing("f", "n")) == ("deny", None)
         assert "[f]" not in capsys.readouterr().err

@@ -270,6 +270,9 @@ async def test_the_meter_counts_what_the_turn_itself_reads() -> None:
     assert [r["text"] for r in ran] == ["tides 0"]
 
 
+SIGNS = "\u202e\u200b\U000e0041"
+
+
 def test_an_address_nobody_met_is_asked_about() -> None:
     """Seen ones open by themselves; a model's own needs a yes for that very address."""
     table = SourceTable()
@@ -281,6 +284,30 @@ def test_an_address_nobody_met_is_asked_about() -> None:
     assert [r["url"] for r in ran] == [theirs]
     run(opens, guard(table, user=says("once")), call("send", url=mine))
     assert [r["url"] for r in ran] == [theirs, mine]
+
+
+@each_row(
+    ("act", "arguments"),
+    [
+        (
+            made("send", "network", origin="ours", opens="url")[0],
+            {"url": f"https://e.example/{SIGNS}"},
+        ),
+        (made("put")[0], {"text": "a", "path": f"a{SIGNS}.sh"}),
+        (made("put", server=f"s{SIGNS}", origin="mcp")[0], {"text": "a"}),
+    ],
+)
+def test_the_reason_of_a_request_hides_no_sign(act: Tool, arguments: dict[str, str]) -> None:
+    """Signs that nobody sees, or that turn a line, stand there by their numbers."""
+    asked = list[str]()
+
+    def user(request: Mapping[str, Any]) -> ApprovalAnswer:
+        asked.append(request["why"])
+        return says("deny")(request)
+
+    spec = act.spec._replace(parameters={"type": "object"})
+    run(replace(act, spec=spec), guard(user=user), call(spec.name, **arguments))
+    assert "<U+202E><U+200B><U+E0041>" in asked[0]
 
 
 class ApprovalMachine(RuleBasedStateMachine):

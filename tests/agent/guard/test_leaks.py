@@ -56,6 +56,7 @@ DRESSES: dict[str, Callable[[str], str]] = {
     "digits of others": lambda s: s.translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")),
     "rot13": lambda s: codecs.encode(s, "rot13"),
     "letters moved by five": lambda s: s.translate(str.maketrans(ABC, ABC[5:] + ABC[:5])),
+    "atbash": lambda s: s.translate(str.maketrans(ABC, ABC[::-1])),
     "base32": lambda s: base64.b32encode(s.encode()).decode(),
     "base32 as a host": lambda s: ".".join(
         re.findall(".{1,20}", base64.b32encode(s.encode()).decode().rstrip("=").lower())
@@ -83,7 +84,11 @@ def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
 
 LOSSY = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}
 LOSSY |= {"accents", "look-alikes", "tags", "selectors", "hex in a word", "digits of others"}
-BELOW = {"rot13", "letters moved by five"}  # known over nothing but what a text says by itself
+BELOW = {
+    "rot13",
+    "letters moved by five",
+    "atbash",
+}  # known over nothing but what a text says by itself
 ZIPPED, SHIFTED = {"gzip", "zlib", "deflate"}, {"base64 shifted", "base32 shifted"}
 
 

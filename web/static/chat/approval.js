@@ -42,9 +42,11 @@ export function approvalCard(first, decide) {
       return h(
         "button",
         props,
-        t(request.question ? `approval.answer.${decision}` : `approval.${decision}`, {
-          folder: request.folder.split(/[\\/]/).at(-1),
-        }),
+        named(
+          t(request.question ? `approval.answer.${decision}` : `approval.${decision}`, {
+            folder: request.folder.split(/[\\/]/).at(-1),
+          }),
+        ),
         KEYS[decision] && h("kbd", { "aria-hidden": "true" }, KEYS[decision]),
       );
     }
@@ -104,7 +106,7 @@ function decidedParts(request) {
     h(
       "p",
       icon(denied ? "close" : failed ? "warn" : "check"),
-      h("span", denied || !result ? titleOf(request) : nameOfCall(request)),
+      h("span", named(denied || !result ? titleOf(request) : nameOfCall(request))),
       outcome && h("span", { class: failed ? "problem" : "" }, outcome),
       h("span.muted", said),
     ),

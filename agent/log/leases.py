@@ -156,12 +156,8 @@ def machine() -> str:
         name = Path("/proc/sys/kernel/hostname").read_text("ascii").strip()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         space = os.stat("/proc/self/ns/pid").st_ino
-    except (OSError, ValueError):  # no Linux: no namespaces, but two machines of one name
-        import platform  # slow to import, as `uuid` is
-        import uuid
-
-        # random where no network card is found
-        name, boot, space = platform.node(), f"{uuid.getnode():x}", 0
+    except (OSError, ValueError):  # no Linux
+        return secrets.token_hex(16)
     return f"{name}/{boot}:{space}"
 
 

@@ -20,6 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.providers import Abilities, Provider
@@ -48,6 +51,15 @@ from searchloop.agent.types import (
 )
 
 MODEL = "scripted:one"
+
+
+def code_of(action: Callable[[], object]) -> str:
+    """The code of the error that this raises; it has a sentence and a remedy."""
+    with pytest.raises(AgentError) as caught:
+        action()
+    assert caught.value.message
+    assert caught.value.remedy
+    return caught.value.code
 
 
 def abandon(log: EventLog) -> None:

@@ -153,15 +153,7 @@ def as_nonsense(received: Received) -> Reply:
 
 
 WAYS: Mapping[str, Callable[[Received], Reply]] = {
-    "401": as_error(401),
-    "400": as_error(400),
-    "403": as_error(403),
-    "404": as_error(404),
-    "413": as_error(413),
-    "422": as_error(422),
-    "500": as_error(500),
-    "429": as_error(429),
-    "200": as_error(200),
+    **{str(n): as_error(n) for n in (401, 400, 403, 404, 413, 422, 500, 429, 200)},
     "page": as_page,
     "redirect": as_redirect,
     "stream": as_stream,

@@ -96,32 +96,22 @@ def recorded() -> tuple[str, Sequence[Op]]:
         return machine.session, list(disk.record)
 
 
-def told(record: Sequence[Op]) -> dict[str, list[Event]]:
-    """The events of each session, in order."""
+def told(record: Sequence[Op]) -> tuple[dict[str, list[Event]], dict[str, int]]:
+    """The events of each session, in order, and the last one that was promised to stay."""
     events: dict[str, list[Event]] = {}
-    for op in record:
-        if op.kind == "mark" and op.note.events:
-            events.setdefault(op.note.session, []).extend(op.note.events)
-    return events
-
-
-def must_be_there(record: Sequence[Op]) -> dict[str, int]:
-    """The last event of each session that was promised to stay."""
-    last: dict[str, int] = {}
     sure: dict[str, int] = {}
-    for op in record:
-        if op.kind == "mark":
-            if op.note.events:
-                last[op.note.session] = op.note.events[-1].seq
-            if op.note.sure:
-                sure = dict(last)
-    return sure
+    for note in (op.note for op in record if op.kind == "mark"):
+        if note.events:
+            events.setdefault(note.session, []).extend(note.events)
+        if note.sure:
+            sure = {name: stored[-1].seq for name, stored in events.items()}
+    return events, sure
 
 
 def power_fails(cut: int, luck: random.Random) -> None:
     """What is found then is a whole store that ends where a transaction did, and goes on."""
     session, record = recorded()
-    everything, sure = told(record), must_be_there(record[:cut])
+    everything, sure = told(record)[0], told(record[:cut])[1]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         leave(record[:cut], home, luck)

@@ -176,11 +176,7 @@ def _tidy(name: str) -> str:
     """Returns the last part of a name, on one short line without control characters."""
     last = PurePosixPath(name.replace("\\", "/")).name
     line = " ".join(neutral("".join(c if c.isprintable() else " " for c in last)).split())
-    stem, dot, suffix = line.rpartition(".")
-    short = (
-        line if len(line) <= _NAME else f"{stem[: _NAME - len(suffix) - 2]}…{dot}{suffix}"[:_NAME]
-    )
-    return short or "file"
+    return (line if len(line) <= _NAME else f"…{line[1 - _NAME :]}") or "file"
 
 
 def checked_file(file: NewFile) -> AttachedFile:

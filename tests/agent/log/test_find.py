@@ -182,18 +182,6 @@ def test_removed_turns_are_not_found_until_they_are_back(log: EventLog) -> None:
     assert only(log.find("kettle")).turn == 3
 
 
-def test_a_chat_that_goes_on_is_found_by_its_new_turns(log: EventLog) -> None:
-    """The answer that came after its question was indexed, and the turn after it."""
-    session = log.create_session(model="m:x").id
-    log.append(session, [("user_message", {"text": "A samovar?"})])
-    assert only(log.find("samovar")).turn == 1
-    log.append(session, [("text_delta", {"text": "x"}), ("message", {"text": "A kettle."})])
-    assert only(log.find("kettle samovar")).turn == 1
-    later = ask(log, session, "A teapot?", "Yes.")
-    assert only(log.find("teapot")).turn == later
-    assert only(log.find("kettle")).turn == 1
-
-
 def test_what_takes_long_goes_on_in_the_background(log: EventLog) -> None:
     """An old home is indexed on a thread; a search meanwhile finds what is done, newest first."""
     sessions = [chat(log, (f"Samovar number {n}?", "Yes.")) for n in range(30)]

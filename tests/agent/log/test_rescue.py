@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import AgentError, StoreError
+from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import Restored, backup, check, restore
 from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.types import Message, Usage
 from tests.agent.log.test_store import NOTICE
+from tests.agent.scripted import code_of
 from tests.crash.working import Working
 
 PAGE = 4096
@@ -39,15 +40,6 @@ def as_a_user() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
-
-
-def code_of(action: Callable[[], object]) -> str:
-    """The code of the StoreError that this raises; it has a sentence and a remedy."""
-    with pytest.raises(StoreError) as caught:
-        action()
-    assert caught.value.message
-    assert caught.value.remedy
-    return caught.value.code
 
 
 def filled(where: Path | str) -> EventLog:

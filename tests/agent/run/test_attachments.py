@@ -221,25 +221,6 @@ def test_files_in_either_store(store: Path | str) -> None:
             assert db.execute("SELECT count(*) FROM files").fetchone()[0] == 0
 
 
-async def test_a_chat_goes_on_with_a_model_that_does_not_see(tmp_path: Path) -> None:
-    """The picture's name and size stand in for it; back at the first model nothing has changed."""
-    seeing, blind = Seeing("A dial.", "Still a dial."), Scripted([says("I only read.")])
-    blind.name = "blind"
-    async with opened(tmp_path, seeing, blind) as house:
-        await house.ask("What is it?", files=[PICTURE])
-        await house.ask("And now?", model="blind:one")
-        await house.ask("Again?", model="scripted:one")
-    first = blind.requests[0].messages[0]
-    assert first.attachments == ()
-    assert first.content == (
-        "What is it?\n\n[Attached: thermostat.png (image, 2 x 2 pixels, 1 kB)]"
-    )
-    before, after = seeing.asked(0)[0], seeing.asked(1)[0]
-    assert before.attachments == after.attachments
-    assert base64.b64decode(after.attachments[0].data) == PICTURE.data
-    assert before.content == after.content
-
-
 async def test_a_question_that_is_asked_again_keeps_its_files(tmp_path: Path) -> None:
     """In its own place and with its own numbers; a blind model is refused here, too."""
     model = Seeing("High.", "High water comes at noon [1].")
@@ -326,7 +307,8 @@ def test_each_vendor_gets_files_in_its_own_types(tmp_path: Path, name: str) -> N
 
 
 def test_a_vision_model_on_ollama(tmp_path: Path) -> None:
-    """Its images are base64 beside the text; a model without vision is refused beforehand."""
+    """Its images are base64 beside the text; a model without vision is refused beforehand, and
+    goes on with the chat: the picture's name and size stand in for it there."""
     models = [Model("eyes", ("completion", "vision")), Model("plain", ("completion",))]
     with FakeOllama(models, [say("A dial.")] * 2) as server:
 
@@ -344,6 +326,8 @@ def test_a_vision_model_on_ollama(tmp_path: Path) -> None:
         ollama_rules.check(body)
     images = [[m["images"] for m in body["messages"] if "images" in m] for body in chats]
     assert images == [[[base64.b64encode(PICTURE.data).decode()]], []]
+    seen = "What?\n\n[Attached: thermostat.png (image, 2 x 2 pixels, 1 kB)]"
+    assert seen in [message["content"] for message in chats[1]["messages"]]
 
 
 @pytest.mark.parametrize(

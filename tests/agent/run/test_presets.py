@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import (
     NamedAgent,
@@ -25,6 +25,7 @@ from searchloop.agent.run.question import StandardTools
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Effect, ToolSpec
+from tests.agent.scripted import code_of
 
 
 async def nothing(arguments: Any, context: ToolContext) -> str:
@@ -37,15 +38,6 @@ def made(name: str, *, effect: Effect = "read", **more: Any) -> Tool:
     return Tool(
         ToolSpec(name, "", {"type": "object"}, effect), nothing, **{"origin": "ours", **more}
     )
-
-
-def code_of(action: Any) -> str:
-    """The code of the refusal, which is in words."""
-    with pytest.raises(AgentError) as caught:
-        action()
-    assert caught.value.message
-    assert caught.value.remedy
-    return caught.value.code
 
 
 def test_the_built_in_ones(tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def skip_without(program: str) -> NoReturn:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Four processes more than there are cores: half of what tests do is wait for another one."""
-    return (os.cpu_count() or 1) + 4
+    """One process more than there are cores: tests wait, but each first reads all of them."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -226,10 +226,7 @@ def test_the_network_guard_refuses_names_and_addresses(network_attempts: list[st
     ("module", "welcome"),
     [
         ("searchloop.search_backend.fetch.fetch", True),
-        ("searchloop.search_backend.fetch.engine_client", True),
-        ("searchloop.search_backend.pages.reading", False),
         ("searchloop.search_backend.engines.parrot", False),
-        ("searchloop.search_backend.readers.parrot", False),
     ],
 )
 def test_the_search_backend_leaves_by_its_two_doors(

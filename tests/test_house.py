@@ -78,8 +78,6 @@ SMALLER: Mapping[str, str] = {
     "search_backend/pages/service_calls.py": "moves bytes, which `reading` asks for by an argument",
     "web/gate/sign_in.py": "one page, which the gate sends and knows nothing about",
 }
-# "path:function" -> why it may be larger.
-LARGER: Mapping[str, str] = {}
 VENDORS = (
     "anthropic|arxiv|brave|claude|crawl4ai|crossref|ddgs?|deepseek|duckduckgo|exa|firecrawl|gemini"
     "|jina|kagi|linkup|mojeek|ollama|openai|openalex|perplexity|pubmed|searxng|serper"
@@ -237,30 +235,27 @@ def test_functions_and_constructors_stay_small() -> None:
     """A function fits a screen, a class needs few things to be made."""
     report(
         [p for module in modules(*PACKAGES, "bench", "scripts") for p in _too_large(module)],
-        "Split it, or enter it in LARGER with the reason:",
+        "Split it:",
     )
 
 
 def test_exceptions_to_the_sizes_are_still_needed() -> None:
     """An exception that nothing needs any more is removed."""
-    everything = modules(*PACKAGES, "bench", "scripts")
-    known = {m.path for m in everything}
-    known |= {f"{m.path}:{f.name}" for m in everything for f in functions(m)}
-    for table in (LARGER, SMALLER):
-        report(set(table) - known, "An exception names what does not exist:")
-        report([key for key, why in table.items() if len(why) < 20], "Exceptions without a reason:")
+    known = {m.path for m in modules(*PACKAGES, "bench", "scripts")}
+    report(set(SMALLER) - known, "An exception names what does not exist:")
+    report([key for key, why in SMALLER.items() if len(why) < 20], "Exceptions without a reason:")
 
 
 def _too_large(module: Module) -> Iterator[str]:
     for function in functions(module):
         length = (function.end_lineno or function.lineno) - function.lineno + 1
-        if length > FUNCTION_LINES and f"{module.path}:{function.name}" not in LARGER:
+        if length > FUNCTION_LINES:
             yield f"{module.at(function.lineno)} {function.name}() has {length} of {FUNCTION_LINES}"
     for cls in classes(module):
         for made in cls.body:
             if isinstance(made, ast.FunctionDef) and made.name == "__init__":
                 count = len([*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs]) - 1
-                if count > CONSTRUCTOR_PARAMETERS and f"{module.path}:__init__" not in LARGER:
+                if count > CONSTRUCTOR_PARAMETERS:
                     yield f"{module.at(made.lineno)} {cls.name} takes {count} parameters"
 
 

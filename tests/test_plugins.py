@@ -16,7 +16,6 @@ import pytest
 from searchloop.agent.run.question import PluginTools, tool_plugins
 from searchloop.search_backend.engines import Engine
 from searchloop.search_backend.plugin.entry_points import find_parts
-from tests.source_tree import ROOT
 from tests.test_package import Environment, wheel
 
 __all__ = ["wheel"]  # a fixture
@@ -212,10 +211,3 @@ def test_a_second_package_brings_all_four_kinds(tmp_path: Path, wheel: Path, bir
     assert "parrot:grey" in env.run("searchloop", "models")
     env.remove("bird-parts")
     assert env.run("searchloop", "plugins").startswith("No plugins")
-
-
-def test_the_guide_names_each_kind_of_entry_point() -> None:
-    """docs/guides/extending.md shows how a package declares its parts."""
-    guide = (ROOT / "docs" / "guides" / "extending.md").read_text("utf-8")
-    for kind in ("engines", "readers", "providers", "tools"):
-        assert f'[project.entry-points."searchloop.{kind}"]' in guide

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.cli.ask import ask_approval, settled, shown
+from searchloop.cli.ask import ask_approval, shown
 from tests.tables import each_row
 
 REQUEST: Mapping[str, Any] = {
@@ -95,13 +95,6 @@ def test_a_change_in_the_work_folder_can_allow_the_folder(
     for without in (REQUEST, {**REQUEST, "folder": ""}):
         assert ask_approval(without, typing("f", "n")) == ("deny", None)
         assert "[f]" not in capsys.readouterr().err
-
-
-def test_without_a_terminal_nobody_is_asked() -> None:
-    """The tests run without one; `auto` and `never` are taken as said."""
-    assert settled(None, "json") == "never"
-    assert settled("ask", "json") == "never"
-    assert settled("auto", "text") == "auto"
 
 
 QUESTION = {**REQUEST, "preview": None, "question": True, "why": "disk asks: Where to?\x1b[31m"}

@@ -181,15 +181,6 @@ def test_an_answer_has_a_value(face: str, tmp_path: Path) -> None:
 
 
 @FACES
-def test_one_that_never_fits_raises(face: str, tmp_path: Path) -> None:
-    """After a second try; what came is there."""
-    with opened(face, tmp_path, "No.", '{"title": 1}') as agent:
-        with pytest.raises(AnswerError) as caught:
-            agent.ask("Which book?", schema=Book)
-        assert (caught.value.code, len(agent.model.requests)) == ("schema_mismatch", 2)
-
-
-@FACES
 def test_a_rule_of_the_type_alone_raises_too(face: str, tmp_path: Path) -> None:
     """The words of the type's own check say why."""
     said = '{"stars": 5, "words": "one two three four"}'

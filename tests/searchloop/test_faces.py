@@ -391,10 +391,13 @@ def test_a_stream_has_its_answer_when_it_is_over(tmp_path: Path) -> None:
         assert stream.answer.text == "Done."
 
 
-def test_an_answer_that_ended_early_has_no_value(tmp_path: Path) -> None:
-    """Its text may be read all the same."""
-    with opened("Agent", tmp_path, call("nothing"), "1") as agent:
-        answer = agent.ask("hi", schema=int, limits=Limits(steps=1))
+@pytest.mark.parametrize("limits", [{"steps": 1}, Limits(steps=1)], ids=["names", "Limits"])
+@pytest.mark.parametrize("whose", ["agent", "question"])
+def test_an_answer_that_ended_early_has_no_value(whose: str, limits: Any, tmp_path: Path) -> None:
+    """Its text may be read all the same; a mapping of limits replaces what it names."""
+    of_agent, of_question = ({}, {"limits": limits})[:: -1 if whose == "agent" else 1]
+    with opened("Agent", tmp_path, call("nothing"), "1", **of_agent) as agent:
+        answer = agent.ask("hi", schema=int, **of_question)
         assert answer.reason == "limit"
         with pytest.raises(AnswerError, match="ended early") as caught:
             _ = answer.value
@@ -479,20 +482,6 @@ def test_wrong_limits_name_what_there_is(name: str, wrong: Any, what: str, tmp_p
             assert caught.value.code == f"bad_{name}"
             assert what in caught.value.message
             assert re.search("mapping with some of|above 0", caught.value.remedy)
-
-
-@FACES
-@pytest.mark.parametrize("limits", [{"steps": 1}, Limits(steps=1)], ids=["names", "Limits"])
-def test_limits_end_an_answer(face: str, limits: Any, tmp_path: Path) -> None:
-    """A mapping replaces what it names; the answer says that it was ended by a limit."""
-
-    def stock() -> int:
-        """How many there are."""
-        return 12
-
-    turns = [call("stock"), "There are 12."]
-    with opened(face, tmp_path, *turns, tools=[stock], limits=limits) as agent:
-        assert agent.ask("How many?").reason == "limit"
 
 
 def test_on_uvloop(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ STREAMS = {  # a line of the shell -> its exit code, and a word of what is shown
     "searchloop export nowhere 2>&-": (2, ""),
     "searchloop --version > /dev/full": (1, "searchloop: No space left on device.\n"),
     "searchloop config -o json > /dev/full": (1, "searchloop: No space left on device.\n"),
-    "yes 潮潮 | searchloop ask": (2, "1,000,000 is the most"),
+    "yes | searchloop ask": (2, "1,000,000 is the most"),
+    # a text that is cut within a sign
+    "yes 潮潮 | head -c 5000000 > $HOME/a; searchloop ask < $HOME/a": (2, "1,000,000 is the most"),
     "yes | searchloop check a -": (2, "larger than 10 MB"),
     "yes | searchloop mcp add --json -": (2, "more than 4,000,000 characters"),
     "searchloop models -o json | head -c 1": (0, "{"),

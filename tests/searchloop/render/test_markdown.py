@@ -226,7 +226,10 @@ def test_a_span_that_is_a_mark_is_replaced() -> None:
 
 
 def test_a_span_of_words_gets_its_mark_behind() -> None:
-    """The words that a source bears out stay, whatever follows them."""
+    """The words that a source bears out stay, whatever follows them. A span that does not fit costs
+    a mark, not the answer.
+    """
+    assert line("Hello", citations=[cited(0, [5, 2], [-1, 2], [0, 99])]) == ["Hello"]
     text = "Ä is **so**. (Really.)"
     assert line(text, citations=[cited(0, [0, 12]), cited(1, [0, 12])]) == [
         *("Ä is ", {"t": "strong", "c": ["so"]}, "."),

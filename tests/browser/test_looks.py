@@ -100,8 +100,8 @@ def send_is_inside(page: Page) -> bool:
 
 def test_the_controls_have_room_at_every_width(enter: Enter, ollama: LedOllama) -> None:
     """With the longer words of German too, beside the list of chats and without it, of a model that
-    thinks, beside a preview: all controls are inside the box, the model's name can be read, and two
-    lines of a question stay."""
+    thinks, beside a preview: all controls are inside the box, the model's name can be read, whole
+    in a box of 600 pixels, and two lines of a question stay. What is rare has its word."""
     page = enter(locale="de-DE")
     page.locator("#model").click()
     page.locator(f'[role="option"][data-id="{LOCAL}"]').click()
@@ -112,6 +112,13 @@ def test_the_controls_have_room_at_every_width(enter: Enter, ollama: LedOllama) 
         page.set_viewport_size({"width": width, "height": 800})
         assert send_is_inside(page), width
         assert place(page.locator("#model-name"))["width"] > 60, width
+    for word in ("Agent", "Ordner", "Temporär"):
+        expect(page.get_by_text(word, exact=True).first).to_be_visible()
+    both = [place(page.locator(f"#new-{kind}"))["y"] for kind in ("chat", "temporary")]
+    assert abs(both[0] - both[1]) < 9, "in one row"
+    page.locator("#composer").evaluate("n => n.style.setProperty('width', '600px')")
+    assert page.locator("#model-name").evaluate("n => n.scrollWidth <= n.clientWidth")
+    page.locator("#composer").evaluate("n => n.style.removeProperty('width')")
     page.set_viewport_size(DESKTOP)
     ollama.script = lambda messages: ["```html\n<p>Ebb</p>\n```\n"]
     page.locator("#question").fill("Ebb?")

@@ -84,7 +84,7 @@ def test_a_number_in_a_mark_may_be_ours(vendor: Vendor) -> None:
 FOREIGN: dict[str, list[bytes]] = {
     "openai": [b"", b'{"status": "queued", "output": []}', b'{"status": "comp'],
     "anthropic": [b"", b'{"content": ['],
-    "gemini": [b"", b"[]", b"{}", b'[{"candidates": [', b"null"],
+    "gemini": [b"", b"[]", b"{}", b'[{"candidates": [', b"null", GEMINI.begins("High") + DONE],
     "openai-chat": [b"", DONE, b'{"choices": [', CHAT.calls('{"day": 1}').partition(b"}}")[0]],
     "ollama": [b"", b'{"message": {}}', b'{"message": '],
 }
@@ -321,11 +321,3 @@ def test_the_server_decides_about_retries(vendor: Vendor) -> None:
     assert (limited.code, limited.retryable, limited.retry_after) == ("rate_limited", True, 7)
     assert error(503, {"retry-after-ms": "1500"}, b"{}").retry_after == 1.5
     assert vendor is OLLAMA or not error(402, {"x-should-retry": "true"}, b"{}").retryable
-
-
-def test_the_end_mark_of_others() -> None:
-    """A server that speaks several interfaces may write `[DONE]`; it ends no answer of Gemini's."""
-    data = GEMINI.wire(GEMINI.says("High water"))
-    assert GEMINI.finished(data + DONE).message.content == "High water"
-    with pytest.raises(IncompleteError):
-        GEMINI.decode(GEMINI.begins("High") + DONE)

@@ -44,7 +44,6 @@ from tests.recorded import OURS, exchanges
 USER = Message("user", "When is high water?")
 FERRY = ToolSpec("ferry_times", "When ferries leave.", {"type": "object", "properties": {}})
 NATIVE = NativeSearch()
-SSE = "text/event-stream"
 KEY = "sk-canary-0123456789abcdef"
 Body = dict[str, Any]
 T = TypeVar("T")
@@ -101,7 +100,6 @@ class Vendor:
     recordings: tuple[str, ...]
     searches: tuple[str, ...] = ()
     home: bool = True  # a vendor of this API wants a key
-    kind: str = SSE
 
     @property
     def folder(self) -> Path:
@@ -179,9 +177,9 @@ class Vendor:
         """The bytes of a call with these arguments, which may be broken."""
         return b"".join(dialects.load(self.name).calls(Asked("ferry_times", arguments)))
 
-    def reply(self, *texts: str, why: str = "") -> Reply:
+    def reply(self) -> Reply:
         """An answer of its server."""
-        return sse_reply(self.says(*(texts or ("Good.",)), why=why))
+        return sse_reply(self.says("Good."))
 
     def env(self, url: str = "", key: str = "") -> Environment:
         """Its settings."""
@@ -205,11 +203,6 @@ DONE = b"data: [DONE]\n\n"
 def chunk(delta: Mapping[str, Any] | None, finish: str | None = None, **more: Any) -> bytes:
     """A chunk of Chat Completions."""
     return sse({"choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **more})
-
-
-def lines(*values: Mapping[str, Any]) -> list[bytes]:
-    """Lines of JSON."""
-    return [json.dumps(value).encode() + b"\n" for value in values]
 
 
 def _chat_rules(body: Body, url: str) -> None:
@@ -267,7 +260,7 @@ OLLAMA = Vendor(
     "ollama", "qwen3:8b", "llama3.2", OllamaCodec(read_config({})), "/api/chat", _ollama_rules,
     "stop", b"]}",
     ("chat_text_stream", "chat_tool_calls_stream", "chat_think_tags_stream",
-     "chat_length_stream"), home=False, kind="application/x-ndjson",
+     "chat_length_stream"), home=False,
 )  # fmt: skip
 VENDORS = (OPENAI, XAI, ANTHROPIC, GEMINI, CHAT, OLLAMA)
 MISTRAL = replace(CHAT, model="mistral-small-latest", rules=_mistral_rules)

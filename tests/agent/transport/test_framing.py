@@ -92,9 +92,3 @@ def test_an_event_without_end_is_refused(splitter: type[SseSplitter | NdjsonSpli
     with pytest.raises(ProviderError) as caught:
         split.feed(b"x")
     assert caught.value.code == "bad_response"
-
-
-def test_a_large_event_in_small_pieces_is_linear() -> None:
-    """Four megabytes in 64-byte pieces come out whole."""
-    wire = b"data: " + b"y" * 4_000_000 + b"\n\n"
-    assert sse(cut(wire, 64)) == [b"y" * 4_000_000]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from searchloop.agent.types import (
     Message,
     ToolSpec,
 )
-from tests.agent.providers.vendors import OLLAMA, USER, lines
+from tests.agent.providers.vendors import OLLAMA, USER
 from tests.tables import each_row
 
 ask, finished = OLLAMA.ask, OLLAMA.finished
@@ -27,7 +28,7 @@ def codec(**env: str) -> OllamaCodec:
 
 def stream(*chunks: dict[str, Any]) -> bytes:
     """A stream of these chunks, ended as the server ends it."""
-    return b"".join(lines(*chunks, END))
+    return b"".join(json.dumps(line).encode() + b"\n" for line in (*chunks, END))
 
 
 # --- encoding ---------------------------------------------------------------------------------

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +19,8 @@ from searchloop.agent.types import (
     Notice,
     Request,
     StreamEvent,
-    ToolSpec,
 )
+from tests.agent.calls.test_tool_text import BAD, CALLS, PROSE, STRANGERS, TOOLS
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import LLAMA, SmallServer
 from tests.agent.providers.vendors import CHAT, shown
@@ -30,16 +28,7 @@ from tests.fakes import FakeServer, json_reply
 from tests.rules_openai_chat import check
 from tests.tables import each_row
 
-FOLDER = Path(__file__).parents[3] / "recordings" / "tool_text"
 OWN = ChatServer("http://127.0.0.1:8080/v1")
-
-
-def corpus(name: str) -> Any:
-    """One file of the corpus of printed calls."""
-    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
-
-
-TOOLS = tuple(ToolSpec(t["name"], "", t["parameters"]) for t in corpus("tools"))
 
 
 def decode(text: str, server: ChatServer = OWN) -> list[StreamEvent]:
@@ -57,7 +46,7 @@ def end(events: list[StreamEvent]) -> Finished:
 
 def test_printed_calls_of_any_dialect_arrive() -> None:
     """Every case of the corpus gives its calls, and nothing of them is shown."""
-    for case in corpus("calls"):
+    for case in CALLS:
         events = decode(case["text"])
         last = end(events)
         made = [[call.name, dict(call.arguments)] for call in last.message.tool_calls]
@@ -70,8 +59,7 @@ def test_printed_calls_of_any_dialect_arrive() -> None:
 
 def test_what_is_no_call_stays_text() -> None:
     """Names not on offer, arguments that do not fit and prose about calls lose no letter."""
-    texts = [case["text"] for name in ("strangers", "bad") for case in corpus(name)]
-    for text in (*texts, *corpus("prose")):
+    for text in (*(case["text"] for case in (*STRANGERS, *BAD)), *PROSE):
         last = end(decode(text))
         assert (last.message.tool_calls, last.stop_reason) == ((), "stop")
         assert last.message.content == text
@@ -79,7 +67,7 @@ def test_what_is_no_call_stays_text() -> None:
 
 def test_the_official_server_prints_no_calls() -> None:
     """What a vendor's own model writes is an answer, whatever it looks like."""
-    text = corpus("calls")[0]["text"]
+    text = CALLS[0]["text"]
     last = end(decode(text, ChatServer("https://api.openai.com/v1", "k")))
     assert (last.message.content, last.message.tool_calls) == (text, ())
 

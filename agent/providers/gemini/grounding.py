@@ -154,11 +154,6 @@ class Grounding:
         self._html = ""
         self._queries: list[str] = []
 
-    @property
-    def used(self) -> bool:
-        """True once the server has searched or read a page."""
-        return bool(self.searches or self.pages)
-
     def called(self, call: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Reads a toolCall: the server began a search."""
         kind = str(call.get("toolType")).lower()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._answer import Calls, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._wire import count, text_in
@@ -150,8 +150,6 @@ class GeminiDecoder(DecoderBase[AnswerParts]):
         yield from self._last_words()
         if reason == "STOP" and not (self._answer.text.strip() or self._calls.made):
             text = f"{server} ended its answer without saying anything."
-            if self._answer.text or self._answer.thinking or self._grounding.used:
-                raise IncompleteError("incomplete", text, "Try again.", retryable=True)
             raise ProviderError("empty_answer", text, "Try again.", retryable=True)
         suggestions = self._grounding.suggestions()
         details = {"search_suggestions": suggestions} if suggestions else {}

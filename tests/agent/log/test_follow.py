@@ -126,3 +126,12 @@ async def test_a_number_from_the_future_is_no_trap(log: EventLog, session: str) 
     await joined(log, session)
     log.append(session, [END])
     assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
+
+
+async def test_deleting_ends_its_followers(log: EventLog, session: str) -> None:
+    """All followers of the session end, at once, also when another thread deletes it."""
+    readers = [asyncio.create_task(follow_to_the_end(log, session)) for _ in range(3)]
+    await joined(log, session, 3)
+    await asyncio.to_thread(log.delete_session, session)
+    assert await asyncio.wait_for(asyncio.gather(*readers), 60) == [[], [], []]
+    assert not log._followers

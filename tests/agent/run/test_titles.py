@@ -219,3 +219,5 @@ async def test_the_next_question_ends_the_search_for_questions(tmp_path: Path) -
         await reached(hold)
         await named(house, "And of Italy?")
         assert proposed(house) == [["Why Rome?"]]
+        [asked] = model.requests[3].messages  # about that answer alone
+        assert ("And of Italy?" in asked.content, QUESTION in asked.content) == (True, False)

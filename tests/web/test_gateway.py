@@ -123,15 +123,6 @@ def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
 
 
 @each_face
-def test_fields_that_say_nothing_are_no_matter(tmp_path: Path, face: Face) -> None:
-    """null stands for nothing given; what a vendor's client sends by default is known."""
-    usual = {"logprobs": False, "modalities": ["text"]} if face.name == "chat" else {}
-    with desk(tmp_path) as at:
-        body = face.body("Hi", fly=None, tools=None, tool_choice=None, **usual)
-        assert at.send("POST", face.path, body)[0] == 200
-
-
-@each_face
 def test_a_file_in_the_result_of_a_tool_is_not_lost_in_silence(tmp_path: Path, face: Face) -> None:
     """The model is told that there was one, and the client that it had no effect."""
     given = {

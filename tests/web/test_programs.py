@@ -37,12 +37,12 @@ from tests.web.faces import (
     user,
 )
 from tests.web.test_faces_offline import KEY, call
+from tests.web.test_gateway import OVER
 from tests.web.test_sign_in import ask as sign_in
 from tests.web.test_sign_in import form
 
 DENIED = (openai.PermissionDeniedError, anthropic.PermissionDeniedError)
 LIBRARY = "library://docs/search-switch.md"
-OVER = (openai.RateLimitError, anthropic.RateLimitError)
 
 
 def counted(asked: Received) -> Reply:

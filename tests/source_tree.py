@@ -145,6 +145,8 @@ def dotted(node: ast.AST) -> str:
 
 def uses(module: Module, *names: str) -> Iterator[tuple[str, int]]:
     """Where `module` uses one of these dotted names, written out or imported by `from`."""
+    if not any(name.rpartition(".")[2] in module.text for name in names):
+        return  # most modules need no parsing
     for node in module.nodes:
         if isinstance(node, ast.Attribute | ast.Name) and dotted(node) in names:
             yield dotted(node), node.lineno

@@ -9,10 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from searchloop import Agent, Settings
-from searchloop.agent.log.events import source_data
-from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import load_environment
-from searchloop.agent.types import Source
 from searchloop.analysis.dates import iso_date
 from tests.agent.scripted import SearchApp
 from tests.fake_ollama import FakeOllama, Model, say
@@ -68,19 +65,6 @@ def test_midnight_changes_nothing_that_was_sent(tmp_path: Path) -> None:
         f"{text}?\n\n[Asked on {day}.]"
         for text, day in zip(("Second", "Second", "Third"), days, strict=True)
     ]
-
-
-def test_a_source_keeps_its_day() -> None:
-    """From the search to the surfaces and over a restart, however it is mentioned later."""
-    table = SourceTable()
-    table.meet("https://a.example/", "A", published="2026-11-19")
-    source = table.meet("https://a.example/", state="opened")
-    assert source_data(source)["published"] == "2026-11-19"
-    assert "published" not in source_data(table.meet("https://b.example/"))
-    again = SourceTable()
-    again.restore(Source("https://a.example/"))
-    again.restore(source)
-    assert again.numbered(1) == source
 
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)

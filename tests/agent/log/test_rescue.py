@@ -17,7 +17,7 @@ import pytest
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.backup import Restored, backup, check, restore
+from searchloop.agent.log.backup import backup, check, restore
 from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.types import Message, Usage
 from tests.agent.log.test_store import NOTICE
@@ -269,19 +269,6 @@ def test_a_copy_fills_the_gaps(tmp_path: Path, whole: bytes) -> None:
     with closing(EventLog(path)) as log:
         assert [e.data["text"] for e in log.read(later)] == ["after the copy"]
         assert all(len(log.read(s.id)) in (1, 120) for s in log.sessions())
-
-
-def test_nothing_can_be_read(tmp_path: Path) -> None:
-    """What holds no session is refused in words, and set aside when it is asked for."""
-    path = tmp_path / "s.sqlite3"
-    path.write_bytes(b"holiday pictures " * 500)
-    assert code_of(lambda: EventLog(path)) == "damaged"
-    found = restore(path, None)
-    assert found == Restored(aside=found.aside)
-    EventLog(path).close()
-    path.unlink()
-    path.mkdir()
-    assert code_of(lambda: EventLog(path)) == "not_a_file"
 
 
 def test_an_empty_file_beside_a_full_log_is_no_new_store(tmp_path: Path) -> None:

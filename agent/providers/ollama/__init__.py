@@ -17,12 +17,7 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import Abilities, ModelServer, PullProgress
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
-from searchloop.agent.providers.ollama.models import (
-    Installed,
-    ModelCatalog,
-    can_chat,
-    names_cloud,
-)
+from searchloop.agent.providers.ollama.models import Installed, ModelCatalog, can_chat, names_cloud
 from searchloop.agent.providers.ollama.request import OPTIONS
 from searchloop.agent.providers.ollama.server import checked_name, pull
 from searchloop.agent.providers.ollama.steps import Steps

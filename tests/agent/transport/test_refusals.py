@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.transport.exchange import FAULTS, Endpoint
-from searchloop.agent.transport.refusals import (
-    Delays,
-    Refusal,
-    parse_retry_after,
-    quoted,
-)
+from searchloop.agent.transport.refusals import Delays, Refusal, parse_retry_after, quoted
 from tests.tables import each_row
 
 KEY = "abc123-unlike-any-shape"

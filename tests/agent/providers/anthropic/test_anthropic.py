@@ -21,14 +21,7 @@ from searchloop.agent.providers.anthropic.request import MODELS
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.dispatcher import Fence, Toolset
-from searchloop.agent.types import (
-    Message,
-    NativeSearch,
-    ProviderData,
-    Request,
-    ToolCall,
-    ToolSpec,
-)
+from searchloop.agent.types import Message, NativeSearch, ProviderData, Request, ToolCall, ToolSpec
 from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER, using
 from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Reply

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import NativeSearchRejected
 from searchloop.agent.providers.gemini.grounding import AnswerParts
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
-from searchloop.agent.types import (
-    Citation,
-    Finished,
-    Mark,
-    Message,
-    NativeSearch,
-    Source,
-)
+from searchloop.agent.types import Citation, Finished, Mark, Message, NativeSearch, Source
 from tests.agent.providers.vendors import FERRY, GEMINI, KEY, NATIVE, USER
 from tests.fakes import FakeServer, Received, Reply
 from tests.tables import each_row

@@ -10,10 +10,7 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers.ollama.config import parse_address, read_config
 from searchloop.agent.providers.ollama.response import OllamaCodec
-from searchloop.agent.types import (
-    Message,
-    ToolSpec,
-)
+from searchloop.agent.types import Message, ToolSpec
 from tests.agent.providers.vendors import OLLAMA, USER
 from tests.tables import each_row
 

@@ -12,14 +12,7 @@ from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import ModelServer
 from searchloop.agent.providers.ollama import Ollama, create
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import (
-    Capabilities,
-    Finished,
-    Loaded,
-    Message,
-    ModelInfo,
-    Request,
-)
+from searchloop.agent.types import Capabilities, Finished, Loaded, Message, ModelInfo, Request
 from tests.agent.providers.vendors import asked, using
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Reply, json_reply

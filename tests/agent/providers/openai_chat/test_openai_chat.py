@@ -11,14 +11,7 @@ from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec, create
 from searchloop.agent.providers.openai_chat.models import find_server
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import (
-    Finished,
-    Message,
-    ModelInfo,
-    NativeSearch,
-    Request,
-    ToolCall,
-)
+from searchloop.agent.types import Finished, Message, ModelInfo, NativeSearch, Request, ToolCall
 from tests.agent.providers.vendors import CHAT, USER, results, using
 from tests.fakes import sse
 from tests.tables import each_row

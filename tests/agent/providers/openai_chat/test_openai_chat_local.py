@@ -13,13 +13,7 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec, OpenAIChat
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import (
-    Finished,
-    Message,
-    Notice,
-    Request,
-    StreamEvent,
-)
+from searchloop.agent.types import Finished, Message, Notice, Request, StreamEvent
 from tests.agent.calls.test_tool_text import BAD, CALLS, PROSE, STRANGERS, TOOLS
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import LLAMA, SmallServer

@@ -81,12 +81,6 @@ def test_every_combination() -> None:
         assert path.native in (None, OPTIONS)
 
 
-def test_the_engine_is_named_when_it_is_known() -> None:
-    """The stored path says which engine is asked first."""
-    assert local_path("tin").name == "local:tin"
-    assert local_path(None).name == "local"
-
-
 @each_row("path", [OFF, local_path(), local_path("tin"), NATIVE])
 @each_row("search", SEARCHES)
 def test_only_auto_falls_back_and_only_once(search: Search, path: SearchPath) -> None:

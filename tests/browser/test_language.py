@@ -31,11 +31,14 @@ def places(entry: Any) -> set[str]:
 AWAY = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
 SPOKEN = ["index.js", "de.json"]  # the files of a language that a first visit wants
 RESTS = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
+ASKED = {"code": "asked_sites", "message": "Also asked: brave (looks like a paper)."}
 SAYS = [  # what a model lacks, why an engine rests, and where a document is
     # A key without its code, a known sentence in German, any other as the server wrote it.
     ("de-DE", "lackOf", {"missing": "OPENAI_API_KEY"}, "braucht einen Schlüssel"),
     ("de-DE", "lackOf", AWAY, "Ollama antwortet nicht unter http://127.0.0.1:9."),
     ("de-DE", "lackOf", {"missing": "It sulks", "remedy": "Wait."}, "It sulks. Wait."),
+    # Why a site was asked.
+    ("de-DE", "translated", ASKED, "Auch gefragt: Brave (sieht nach einem Fachartikel aus)."),
     # Chinese has no space before Chinese.
     ("zh-CN", "translated", {"code": "resting", "message": RESTS},
      "Brave Search 刚刚出错（请求过多），40 秒后再询问。"),

@@ -13,21 +13,15 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.guard import Policy, Rule, load_policy, save_policy
-from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools import Tool
 from searchloop.agent.types import Effect
+from tests.agent.guard import guarding
 from tests.tables import each_row
 
 
 def made(name: str, effect: Effect = "read", server: str | None = None) -> Tool:
     """A tool that would do nothing."""
-
-    def act(path: str = "", url: str = "") -> str:
-        """Nothing."""
-        return ""
-
-    plain: Tool = tool(act, effect=effect)
-    spec = plain.spec._replace(name=name)
-    return replace(plain, spec=spec, server=server, origin="mcp" if server else "ours")
+    return guarding.made(name, effect, server=server, origin="mcp" if server else "ours")[0]
 
 
 DEFAULTS = [

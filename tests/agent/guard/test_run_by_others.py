@@ -15,7 +15,7 @@ from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.tools.workspace import Workspace
 from tests.agent.guard.guarding import guard, says, session
 from tests.agent.scripted import Memory, call
-from tests.tables import each_row
+from tests.tables import cut, each_row
 
 RUN = (
     *(".bashrc", "home/.zshrc", ".config/fish/config.fish", "Documents/PowerShell/profile.ps1"),
@@ -33,23 +33,12 @@ RUN = (
     *("pylintrc", "mypy.ini", "rust-toolchain", "magefile.go", "docker-bake.hcl", "a/build.sh"),
     *("wrangler.toml", "a.mount", "config.ru", "Snakefile", "conda.lock", "x/bin/tool", "a.cmd"),
 )
-PLAIN = (
-    "notes/a.md",
-    "src/main.py",
-    "a.txt",
-    "make.md",
-    "package.json.md",
-    "test_a.py",
-    "hooks/useTide.ts",
-    *(
-        "web/index.html",
-        "src/app.tsx",
-        "locales/en.json",
-        "data/rows.csv",
-        "style.css",
-        "profile.md",
-    ),
-    *("src/reconfigure.py", "workspaces.py", "a/shell.rs", "my-notes.ipynb"),
+PLAIN = cut(
+    """
+    notes/a.md src/main.py a.txt make.md package.json.md test_a.py hooks/useTide.ts
+    web/index.html src/app.tsx locales/en.json data/rows.csv style.css profile.md
+    src/reconfigure.py workspaces.py a/shell.rs my-notes.ipynb
+    """
 )
 DRESSES = {
     "as it is": str,

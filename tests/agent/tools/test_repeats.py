@@ -9,9 +9,10 @@ from typing import Any
 from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools import Tool
 from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.types import Effect, Message, Request, ToolCall
+from searchloop.agent.types import Message, Request, ToolCall
+from tests.agent.guard.guarding import made
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
 from tests.tables import each_row
 
@@ -63,18 +64,6 @@ def test_arguments_are_put_into_the_schema_s_types(
     assert coerced(given_, SCHEMA) == meant
 
 
-def counted(effect: Effect = "network") -> tuple[Tool, list[str]]:
-    """A tool called `look` and what it was asked."""
-    asked: list[str] = []
-
-    async def look(query: str, n: int = 1) -> str:
-        """Look something up."""
-        asked.append(query)
-        return f"result {len(asked)}"
-
-    return tool(look, effect=effect), asked
-
-
 def run(tools: list[Tool], *steps: Step) -> tuple[Outcome, list[Message], Memory, Scripted]:
     """A turn in which the model takes these steps."""
     provider, memory = Scripted(steps), Memory()
@@ -100,10 +89,10 @@ def test_the_third_time_ends_the_searching() -> None:
     """Three equal calls, in whatever spelling: the next request asks for an answer, a notice says
     why.
     """
-    made, asked = counted()
-    spelt = ({"query": "ferry times", "n": 1}, {"n": "1", "query": " ferry\n times"})
+    look, asked = made("look", "network")
+    spelt = ({"text": "ferry times", "url": "1"}, {"url": 1, "text": " ferry\n times"})
     given = [ToolCall(f"call-{n}", "look", spelt[n % 2]) for n in (1, 2, 3)]
-    outcome, messages, memory, provider = run([made], *map(calls, given), says("At 07:40."))
+    outcome, messages, memory, provider = run([look], *map(calls, given), says("At 07:40."))
     assert len(asked) == 2
     assert [r.answer_now for r in provider.requests] == [False, False, False, True]
     first, second, third = results(messages)
@@ -116,39 +105,38 @@ def test_the_third_time_ends_the_searching() -> None:
 
 def test_a_model_that_will_not_stop_meets_a_limit() -> None:
     """Who goes on calling when an answer was asked for is cut, and the run says at what."""
-    made, asked = counted()
-    steps = [calls(call("look", n, query="ferry")) for n in (1, 2, 3, 4)]
-    outcome, *_ = run([made], *steps)
+    look, asked = made("look", "network")
+    steps = [calls(call("look", n, text="ferry")) for n in (1, 2, 3, 4)]
+    outcome, *_ = run([look], *steps)
     assert (outcome.reason, outcome.limit) == ("limit", "the same call 3 times")
     assert len(asked) == 2
 
 
 def test_a_server_may_be_polled() -> None:
     """Equal calls of an MCP tool all run: what it waits for may be done by now."""
-    made, asked = counted()
-    steps = [calls(call("look", n, query="job 7")) for n in range(1, 7)]
-    outcome, _, memory, _ = run([replace(made, origin="mcp")], *steps, says("Done."))
-    assert asked == ["job 7"] * 6
+    look, asked = made("look", "network")
+    steps = [calls(call("look", n, text="job 7")) for n in range(1, 7)]
+    outcome, _, memory, _ = run([replace(look, origin="mcp")], *steps, says("Done."))
+    assert [each["text"] for each in asked] == ["job 7"] * 6
     assert (outcome.reason, memory.of("notice")) == ("stop", [])
 
 
 def test_a_change_makes_everything_new() -> None:
     """Calls that change something always run, and what is read afterwards is read again."""
-    reading, asked = counted("read")
-    writing, written = counted("write")
-    named = Tool(type(writing.spec)("write", "", writing.spec.parameters, "write"), writing.run)
+    reading, asked = made("look", "read")
+    writing, written = made("write", "write")
     steps = []
     for n in range(1, 9, 2):
-        steps += [calls(call("look", n, query="a")), calls(call("write", n + 1, query="a"))]
-    outcome, *_ = run([reading, named], *steps, says("Done."))
+        steps += [calls(call("look", n, text="a")), calls(call("write", n + 1, text="a"))]
+    outcome, *_ = run([reading, writing], *steps, says("Done."))
     assert (len(asked), len(written)) == (4, 4)
     assert outcome.reason == "stop"
 
 
 def test_a_wrong_name_asked_thrice_is_enough() -> None:
     """A tool that does not exist is answered with what exists, and not for ever."""
-    made, _ = counted()
-    steps = [calls(call("serch", n, query="a")) for n in (1, 2, 3)]
-    _, messages, _, provider = run([made], *steps, says("I cannot look it up."))
+    look, _ = made("look", "network")
+    steps = [calls(call("serch", n, text="a")) for n in (1, 2, 3)]
+    _, messages, _, provider = run([look], *steps, says("I cannot look it up."))
     assert "Tools you can call: look" in results(messages)[0].content
     assert provider.requests[-1].answer_now

@@ -208,13 +208,8 @@ SECRETS = (
     *(".config/gh/hosts.yml", ".config/op/config", ".m2/settings.xml", ".kaggle/kaggle.json"),
     *("serviceAccountKey.json", "oauth_creds.json", "prod.tfvars.json", "krb5.keytab", "a.kdb"),
     *("kubeconfig.yaml", ".dev.vars", ".authinfo", "dotenv", "deploy_key", "passwords", "pwd.txt"),
-    *(
-        "Password list.xlsx",
-        "비밀번호.txt",
-        "şifreler.txt",
-        "lösenord.txt",
-        "כלליסיסמאות/סיסמאות.txt",
-    ),
+    *("Password list.xlsx", "비밀번호.txt", "şifreler.txt"),
+    *("lösenord.txt", "כלליסיסמאות/סיסמאות.txt"),
     *("secrets/prod.json", "x/secrets/db", "credentials/a/b.yaml", "api-keys/stripe.txt"),
 )
 NO_SECRETS = (

@@ -46,7 +46,9 @@ from searchloop.cli.terminal.pipes import piped_text
 from searchloop.compose import search_app, tool_sources
 
 _LINES = 60  # of a diff; the rest is counted
-_KEYS = "[y] once, [a] always for this very call in this session, {}[n] no, [e] change, [d] diff: "
+_KEYS = (
+    "{}: [y] once, [a] always for this very call in this session, {}[n] no, [e] change, [d] diff: "
+)
 _FOLDER = "[f] every change in {} in this session, "
 _DECISIONS: Mapping[str, Decision] = {
     **dict.fromkeys(("y", "yes"), "once"),
@@ -300,7 +302,7 @@ def ask_approval(
         return _answered(request["arguments"], typed)
     arguments: Mapping[str, Any] | None = None
     folder = one_line(named(request.get("folder", "")), 200)
-    keys = _KEYS.format(_FOLDER.format(folder) if folder else "")
+    keys = _KEYS.format(one_line(request["name"]), _FOLDER.format(folder) if folder else "")
     while True:
         print(f"  {keys}", end="", file=sys.stderr, flush=True)
         try:

@@ -118,15 +118,12 @@ class WorkFile(NamedTuple):
         return bool(self.folder) and any(folder_key(str(each)) in keys for each in above)
 
 
-_DENIED_BY = {
-    "never": "This call needs the user's approval, and nobody can be asked.",
-    "auto": "This call needs the user's own approval, and nobody can be asked.",
-}
+_NOBODY = "This call needs the user's own approval, and nobody can be asked."
 
 
 def declined(why: str = "", by: str = "") -> ToolError:
     """Returns the error of a call that the user, or the setting `by`, did not approve."""
-    said = why or _DENIED_BY.get(by, "The user declined this call.")
+    said = why or (_NOBODY if by in ("auto", "never") else "The user declined this call.")
     return ToolError("declined", f"{said} Do not repeat it; go on without it.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.errors import Conflict, ToolError
@@ -14,7 +14,7 @@ from searchloop.analysis.addresses import url_key
 
 _MOST = 50  # steps
 _LISTED = 40  # files or sources of a step
-_LONG = 4000  # characters of a step
+_LONG, _TITLE = 4000, 120  # characters of a step, of a title
 _TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}, "maxItems": _LISTED}
 _STEP = object_schema(
     {
@@ -54,15 +54,22 @@ async def _run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult
     steps, unknown, behind = list[dict[str, Any]](), list[str](), dict[str, Source]()
     for number, step in enumerate(given, 1):
         text = " ".join(step["text"].split())
-        files, named = step.get("files", []), step.get("sources", [])
         if not text:
             raise _bad(f"step {number} is empty")
-        found = [(name, _source(name, context, known)) for name in named]
+        found = [(name, _source(name, context, known)) for name in step.get("sources", [])]
         unknown += [str(name) for name, source in found if source is None]
-        sources = [source for _, source in found if source]
-        behind.update((source.url, source) for source in sources)
-        steps.append(step_data(text, files, sources))
-    data = plan_data(arguments["title"], steps)
+        own = {source.url: source for _, source in found if source}
+        behind |= own
+        files = dict.fromkeys(" ".join(str(name).split())[:300] for name in step.get("files", []))
+        numbers = [source.n for source in own.values()]
+        steps.append({"text": text, "files": [*filter(None, files)], "sources": numbers})
+    data = {
+        "plan_id": secrets.token_hex(6),
+        "title": " ".join(arguments["title"].split())[:_TITLE] or "Plan",
+        "steps": steps,
+        "files": [*dict.fromkeys(name for step in steps for name in step["files"])],
+        "sources": [source_data(source) for source in behind.values()],
+    }
     await context.emit.event("plan", data)
     said = "The user sees the plan now. Say in one sentence what it achieves; do not repeat it."
     if unknown:
@@ -85,29 +92,6 @@ def _source(name: object, context: ToolContext, known: Mapping[str, Source]) -> 
 
 def _bad(what: str) -> ToolError:
     return ToolError("bad_plan", f"The plan was not shown: {what}.", "Correct it and call again.")
-
-
-_TITLE = 120
-
-
-def step_data(text: str, files: Iterable[str], sources: Iterable[Source]) -> dict[str, Any]:
-    """Makes one step of a plan; `plan_data` turns its `sources` into numbers."""
-    named = dict.fromkeys(" ".join(str(name).split())[:300] for name in files)
-    behind = {source.url: source for source in sources}
-    return {"text": text, "files": [n for n in named if n], "sources": list(behind.values())}
-
-
-def plan_data(title: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Makes the data of a `plan` event of steps from `step_data`."""
-    sources = {source.url: source for step in steps for source in step["sources"]}
-    files = dict.fromkeys(name for step in steps for name in step["files"])
-    return {
-        "plan_id": secrets.token_hex(6),
-        "title": " ".join(title.split())[:_TITLE] or "Plan",
-        "steps": [{**step, "sources": [s.n for s in step["sources"]]} for step in steps],
-        "files": list(files),
-        "sources": [source_data(source) for source in sources.values()],
-    }
 
 
 def find_plan(events: Iterable[Event], plan_id: str | None = None) -> Mapping[str, Any]:

@@ -97,6 +97,15 @@ def test_a_change_in_the_work_folder_can_allow_the_folder(
         assert "[f]" not in capsys.readouterr().err
 
 
+def test_no_argument_poses_as_the_card(capsys: pytest.CaptureFixture[str]) -> None:
+    """However long it is and whatever it imitates, the tool's own name stands beside the keys."""
+    fake = "x" + "\n" * 90 + "  read_file asks to run (effect: read)."
+    ask_approval({**REQUEST, "preview": None, "arguments": {"content": fake}}, typing("n"))
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1].startswith("  create_file: [y] once")
+    assert "\n  read_file" not in said
+
+
 QUESTION = {**REQUEST, "preview": None, "question": True, "why": "disk asks: Where to?\x1b[31m"}
 
 

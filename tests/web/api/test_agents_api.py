@@ -6,7 +6,6 @@ from pathlib import Path
 
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import ToolContext
-from searchloop.agent.tools.present_plan import plan_data, step_data
 from searchloop.agent.tools.workspace import Workspace
 from tests.agent.scripted import Memory
 from tests.web.house import with_api
@@ -89,7 +88,8 @@ async def test_a_plan_is_carried_out(tmp_path: Path) -> None:
     async with with_api(tmp_path) as (ask, house):
         made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
         path = f"/api/sessions/{made['id']}"
-        plan = plan_data("Do this", [step_data("Read `a.txt`", ["a.txt"], [])])
+        step = {"text": "Read `a.txt`", "files": ["a.txt"], "sources": []}
+        plan = {"plan_id": "p", "title": "Do this", "steps": [step], "files": [], "sources": []}
         house.log.append(made["id"], [("plan", plan)])
         assert (await ask("POST", f"{path}/plans/nothing/run", {})).status == 404
         started = await ask("POST", f"{path}/plans/{plan['plan_id']}/run", {})

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cache
+from io import BytesIO
 from typing import Any
 
 from searchloop.agent.transport.exchange import (
@@ -43,26 +44,12 @@ def no_certificates() -> Iterator[None]:
 
 with no_certificates():
     import aiohttp
-    from aiohttp.abc import AbstractStreamWriter
     from yarl import URL
 
 _socket: ContextVar[asyncio.Transport | None] = ContextVar("socket", default=None)
 
 
-_LARGE = 64 * 1024  # bytes that are dearer to copy than to send behind the head of a request
-
-
-class _Body(aiohttp.BytesPayload):
-    """Bytes in one piece: of a large body aiohttp wants a file, which it would copy twice."""
-
-    def __init__(self, body: bytes) -> None:
-        aiohttp.Payload.__init__(self, body)
-        self._size = len(body)
-
-    async def write_with_length(self, writer: AbstractStreamWriter, length: int | None) -> None:
-        if len(self._value) > _LARGE:
-            writer.send_headers()
-        await super().write_with_length(writer, length)
+_LARGE = 64 * 1024  # bytes that aiohttp would copy once more than a file
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -123,7 +110,7 @@ class Pool:
                     method,
                     URL(f"{origin}{target_of(url)}", encoded=True),
                     headers=headers,
-                    data=_Body(body) if body else body,
+                    data=BytesIO(body) if body and len(body) > _LARGE else body,
                     allow_redirects=False,
                     proxy=proxy,
                     ssl=self._context(origin, proxy),

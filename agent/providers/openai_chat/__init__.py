@@ -170,14 +170,11 @@ class OpenAIChat:
 
     async def _look(self) -> None:
         with suppress(AgentError):
-            await self._list()
+            await self.listing(LIST_SECONDS)
 
     async def listing(self, seconds: float = 3 * LIST_SECONDS) -> list[str]:
         """See `ProviderRegistry.trial`. Raises AgentError."""
         self.check("")
-        return await self._list(seconds)
-
-    async def _list(self, seconds: float = LIST_SECONDS) -> list[str]:
         learn = self._listed.learn
         return await fetched(self._codec, self._transport, "models", learn, seconds)
 

@@ -12,7 +12,6 @@ import ipaddress
 import math
 import os
 import secrets
-import threading
 import time
 import unicodedata
 from collections import OrderedDict
@@ -31,7 +30,6 @@ TOKEN_FILE = "token"
 SHORTEST = 16  # characters of a token where other machines can reach the server
 OPENED_SECONDS, PRINTED_SECONDS = 120.0, 12 * 3600.0  # that a start link lasts if nobody uses it
 COOKIE_SECONDS = 400 * 86_400  # the longest that browsers keep one
-_MOST_LINKS = 64
 _GUESSES, _REFILL = 10.0, 10 / 60  # wrong tokens of an address at once, and a second
 _MOST_GUESSERS, _REMEMBERED = 10_000, 16  # addresses; wrong tokens of one
 _LONGEST_NAME = 200  # characters
@@ -107,22 +105,18 @@ class StartLinks:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._codes: OrderedDict[str, tuple[float, str]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._codes: dict[str, tuple[float, str]] = {}
 
     def make(self, seconds: float, token: str) -> str:
         """Returns a new code, which dies with this token."""
         code = secrets.token_urlsafe(32)
-        with self._lock:
-            self._codes[code] = self._clock() + seconds, token
-            while len(self._codes) > _MOST_LINKS:
-                self._codes.popitem(last=False)
+        self._codes[code] = self._clock() + seconds, token
         return code
 
     def take(self, code: str, token: str) -> bool:
         """Uses a code up. Returns True if it was good."""
-        with self._lock:  # the code is random and dies here: how long a look-up takes tells nothing
-            until, made_for = self._codes.pop(code, (0.0, ""))
+        # The code is random and dies here: how long a look-up takes tells nothing.
+        until, made_for = self._codes.pop(code, (0.0, ""))
         return until > self._clock() and made_for == token
 
 

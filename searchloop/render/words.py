@@ -11,7 +11,7 @@ from typing import Any
 
 STATIC = Path(__file__).parents[1] / "web" / "static"  # the one place that names this folder
 LANGUAGES = {path.stem: path for path in sorted((STATIC / "locales").glob("*.json"))}
-_ASKED = re.compile(r"([^ ,]+) \(([^)]+)\)")
+_ASKED = re.compile(r"(?<![^ ,])([^ ,]+) \(([^()]+)\)")
 _PLACE = re.compile(r"( ?)\{(\w+)\}( ?)")
 
 

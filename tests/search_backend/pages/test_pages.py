@@ -129,10 +129,14 @@ def test_what_is_no_page_has_no_content(
 
 
 def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
-    """The library answers when offline or when the site cannot be reached, and says so."""
+    """The library answers when offline or when the site cannot be reached, and says so; what is
+    not in it is refused with the name of the setting."""
     pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page(LONG, chat=Owner("a"))
     silent = FakeFetch()
-    stored = pages(tmp_path, silent, offline=True).open_page(LONG)
+    offline = pages(tmp_path, silent, offline=True)
+    stored, new = offline.open_page(LONG), offline.open_page("https://example.org/a")
+    assert new.page.error is not None
+    assert "SEARCHLOOP_OFFLINE" in new.page.error.message
     assert (stored.origin, stored.page.status, silent.urls) == ("library", "ok", [])
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
     assert pages(tmp_path, down).open_page(LONG).origin == "library"
@@ -152,13 +156,6 @@ def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) ->
     assert "stale" not in pages(tmp_path, FakeFetch(), offline=True).open_page(url).as_json()
     pages(tmp_path, there).open_page(url, chat=Owner("a"))
     assert pages(tmp_path, down).open_page(url).as_json().get("age", 0) < 60
-
-
-def test_offline_opens_nothing_new(tmp_path: Path) -> None:
-    """The refusal names the setting."""
-    view = pages(tmp_path, FakeFetch(), offline=True).open_page("https://example.org/a")
-    assert view.page.error is not None
-    assert "SEARCHLOOP_OFFLINE" in view.page.error.message
 
 
 def test_library_documents_open_without_fetching(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ from searchloop.agent.types import (
     Request,
     StopReason,
     StreamEvent,
-    ToolSpec,
     Usage,
 )
 
@@ -138,7 +137,6 @@ class OllamaCodec(CodecBase):
         self.endpoint = config.address
         self._config = config
         self._installed = installed
-        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
     def url(self, request: Request) -> str:
         return self.endpoint.address("api/chat")
@@ -148,9 +146,7 @@ class OllamaCodec(CodecBase):
 
     def encode(self, request: Request) -> bytes:
         # There is no tool_choice: `answer_now` lists no tools at all.
-        if self._tools[0] is not request.tools:
-            self._tools = request.tools, encode_tools(request.tools)
-        listed = b"" if request.answer_now else self._tools[1]
+        listed = b"" if request.answer_now else encode_tools(request.tools)
         return encode_request(request, self._config, listed)
 
     def decoder(self, request: Request, content_type: str = "") -> OllamaDecoder:

@@ -42,7 +42,7 @@ def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"searchloop sessions [-o text|json] [TEXT ... | {actions}]"
     parser.epilog = (
         "With TEXT, and with `find`, those whose questions, answers, sources or titles hold "
-        "these words. `import` brings in the chats of an export of ChatGPT, Claude, LibreChat, "
+        "these words. `import` brings in the chats of an export of ChatGPT, Claude, "
         "Open WebUI or searchloop, `export` writes all chats as one such file (`searchloop export` "
         "writes one chat). `undo` restores the files that the last answer changed, `cancel` stops "
         "an answer, `archive` takes chats out of the list (searches find them), `delete` deletes "

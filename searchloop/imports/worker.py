@@ -10,7 +10,6 @@ import functools
 import gc
 import json
 import pkgutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -20,7 +19,6 @@ from typing import Any
 from searchloop.imports.chats import not_read
 
 MOST_VALUES = 1_000_000  # of one chat; each takes up to 200 bytes of memory
-_DEEPEST = 2_000  # levels of JSON; messages of LibreChat lie in each other, two levels apart
 LARGER = 6  # a chat may have 32 MiB, and this many times the memory of a page
 _NO_FORMATS = {"chats", "reading", "worker"}
 
@@ -45,16 +43,12 @@ def _found(number: int, raw: bytes) -> Iterator[dict[str, Any]]:
     text = raw.decode("utf-8", "replace")
     lost = text.count("\ufffd") - raw.count("\ufffd".encode())
     del raw  # of a large chat each copy counts
-    usual = sys.getrecursionlimit()
     try:
-        sys.setrecursionlimit(max(usual, _DEEPEST))
         value = json.loads(text)
         del text
     except (ValueError, RecursionError):
         yield {"fault": f"Chat {number:,} is damaged."}
         return
-    finally:
-        sys.setrecursionlimit(usual)
     inner = value.get("conversations", value.get("chats"))
     items = [e for e in inner if isinstance(e, dict)] if isinstance(inner, list) else [value]
     for item in items:

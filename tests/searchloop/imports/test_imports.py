@@ -129,38 +129,6 @@ WEBUI = webui(
 )
 
 
-ROOT = "00000000-0000-0000-0000-000000000000"
-
-
-def libre(name: str, parent: str, minute: int, text: str, *children: Any, **more: Any) -> Any:
-    """A message of LibreChat; questions have odd names."""
-    known = {"messageId": name, "parentMessageId": parent, "isCreatedByUser": int(name) % 2 > 0}
-    at = {"createdAt": f"2024-04-09T14:{minute:02}:05.230Z", "children": list(children)}
-    return {**known, **at, "text": text, **more}
-
-
-def librechat(*messages: Any, nested: bool) -> dict[str, Any]:
-    """A chat of LibreChat."""
-    known = {"conversationId": "l-1", "title": "Tides", "exportAt": "16:33:32 GMT+0200"}
-    return {**known, "messagesTree" if nested else "messages": list(messages)}
-
-
-MARKED = [
-    {"type": "think", "think": "Tides, hm."},
-    {"type": "tool_call", "tool_call": {"name": "web_search", "args": "{}"}},
-    {"type": "tool_call", "tool_call": {"name": "draw", "args": "{}"}},
-    {"type": "text", "text": "At six \ue202turn0search1. At noon\\ue202turn0news0."},
-    {
-        "type": "text",
-        "text": {"value": "Both \ue200\ue202turn0search1\ue202turn0news0\ue201\ue202turn7ref0."},
-    },
-]
-FOUND = {
-    "organic": [{"link": "file:///x"}, {"link": "https://ebb.example/", "title": "Ebb"}],
-    "topStories": [{"link": "https://news.example/", "title": "News"}],
-}
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[EventLog]:
     """An empty log."""
@@ -267,46 +235,6 @@ def test_open_webui_keeps_marks_models_and_pins(log: EventLog, tmp_path: Path) -
     assert turn.answer == "Ten grams [1], or five [9]."
     assert [c["url"] for c in turn.citations] == ["https://b.example/x"]
     assert turn.note.startswith("qwen3:8b")
-
-
-@pytest.mark.parametrize("nested", [True, False])
-def test_librechat_keeps_branches_thoughts_and_marks(
-    log: EventLog, tmp_path: Path, nested: bool
-) -> None:
-    """As a tree or a list; a mark that names no page goes, and the newest branch is on show."""
-    searched = [{"type": "web_search", "web_search": {"turn": 0, **FOUND}}]
-    more = {"content": MARKED, "attachments": searched, "model": "gpt-5"}
-    asked = libre("3", "2", 2, "And?", files=[{"filename": "a.pdf"}])
-    old, new = libre("4", "3", 9, "Later."), libre("6", "3", 4, "Sooner.")
-    if nested:
-        answer = libre("2", "1", 1, "", {**asked, "children": [old, new]}, **more)
-        chat = librechat(libre("1", ROOT, 0, "When?", answer), nested=True)
-    else:
-        first = libre("1", ROOT, 0, "When?"), libre("2", "1", 1, "", **more)
-        chat = librechat(*first, asked, old, new, nested=False)
-    report = brought(log, tmp_path, chat)
-    [session] = log.sessions()
-    one, two = turns(log.read(session.id))
-    assert one.answer == "At six [1]. At noon[2].\n\nBoth [1][2]."
-    assert [c["url"] for c in one.citations] == ["https://ebb.example/", "https://news.example/"]
-    assert one.note.startswith("gpt-5")
-    assert (two.question, two.answer) == ("And?\n\n[Attached: a.pdf]", "Later.")
-    assert (session.title, session.messages) == ("Tides", 3)
-    assert session.created == 1_712_671_205.23
-    [thought] = [e for e in log.read(session.id) if e.data.get("thinking")]
-    assert thought.data["thinking"] == "Tides, hm."
-    assert report.left_out == {"draw": 1, "files": 1}
-
-
-def test_a_long_chat_of_librechat_lies_deep(log: EventLog, tmp_path: Path) -> None:
-    """Each message lies in the one before it."""
-    last, wrote = '{"messageId": "m900", "text": "."}', json.dumps
-    for n in range(899, 0, -1):
-        about = f'{{"messageId": "m{n}", "isCreatedByUser": {wrote(n % 2 > 0)}, "text": "."'
-        last = f'{about}, "children": [{last}]}}'
-    chat = f'{{"conversationId": "l", "messagesTree": [{last}]}}'
-    assert brought(log, tmp_path, chat.encode()).brought == 1
-    assert log.sessions()[0].messages == 450
 
 
 ROUND = [
@@ -520,7 +448,7 @@ def test_a_damaged_chat_does_not_take_the_others_along(log: EventLog, tmp_path: 
     report = brought(log, tmp_path, data)
     assert (report.brought, report.refused) == (2, 2)
     assert report.problems[0] == "Chat 2 is damaged."
-    assert "none of these: ChatGPT, Claude, LibreChat, Open WebUI" in report.problems[1]
+    assert "none of these: ChatGPT, Claude, Open WebUI" in report.problems[1]
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,6 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("/search", SEARXNG | {"time_range": "z"}, 400, "time_range"),
     ("/search", SEARXNG | {"safesearch": "3"}, 400, "safesearch"),
     ("/search", SEARXNG | {"pageno": "-1"}, 400, "pageno"),
-    ("/external/load", {"urls": ["https://example.org/gone"]}, 424, "No public web server"),
-    ("/external/load", {"urls": []}, 400, "1 to 20"),
-    ("/external/load", {}, 400, "1 to 20"),
     ("/v1/search", {}, 400, "'query' is missing"),
     ("/v1/search", {"query": ["a"] * 6}, 400, "more than 5"),
     ("/v1/search", {"query": []}, 400, "or none"),
@@ -195,15 +192,6 @@ def test_searxng_is_spoken(
     assert rows[0]["score"] > rows[1]["score"]
     assert (answer["number_of_results"], answer["unresponsive_engines"]) == (2, [])
     assert answer["suggestions"] == []
-
-
-def test_open_webui_loads_pages(house: House) -> None:
-    """As its "external" loader: those that could be read."""
-    urls = ["https://example.org/a", "https://example.org/gone"]
-    status, answer = told(house, "POST", "/external/load", json={"urls": urls})
-    assert (status, len(answer)) == (200, 1)
-    assert "A page about tea" in answer[0]["page_content"]
-    assert answer[0]["metadata"] == {"source": urls[0], "title": "A"}
 
 
 def test_searxng_names_the_engines_that_failed(house: House) -> None:

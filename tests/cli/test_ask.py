@@ -80,7 +80,7 @@ def test_files_go_with_a_question(cli: Cli, tmp_path: Path) -> None:
     """By path, several, and from standard input; a bad one is refused with exit code 2."""
     (tmp_path / "dial.png").write_bytes(png())
     (tmp_path / "bad.png").write_bytes(b"no picture")
-    with FakeServer([OPENAI.reply("Good.")]) as server:
+    with FakeServer([OPENAI.reply()]) as server:
         known = {**openai(server), "SEARCHLOOP_OFFLINE": ""}
         ask = ("ask", "-m", "openai:gpt-6-luna", "--no-web", "-o", "json", "What is it?")
         ran = cli(*ask, "-f", "dial.png", "--file", "-", stdin="Noon.", **known)

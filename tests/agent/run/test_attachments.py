@@ -141,7 +141,6 @@ CUT = {
             for name, data in CUT.items()
             if "webp" not in name
         ),
-        (NewFile("a.png", png().replace(b"IDAT", b"IDOT")), "bad_attachment"),
         (NewFile("a.png", png(LONGEST_SIDE + 1, 1)), "attachment_too_large"),
         (NewFile("photo.heic", b"\0\0\0\x18ftypheic" + bytes(40), "image/heic"), "bad_attachment"),
         (NewFile("a.png", REPORT.data), "bad_attachment"),
@@ -260,7 +259,7 @@ def served(
     prefix = name.upper().replace("-", "_")
 
     def good(_: Received) -> Reply:
-        return BY_NAME[name].reply("Good.")
+        return BY_NAME[name].reply()
 
     with FakeServer(reply or good) as server:
         env = {f"{prefix}_BASE_URL": f"{server.url}/v1", f"{prefix}_API_KEY": "key-of-the-test"}
@@ -352,7 +351,7 @@ def test_a_server_that_refuses_a_picture_does_not_end_the_chat(
     def reply(received: Received) -> Reply:
         if picture in received.body.decode():
             return json_reply({"error": {"message": words}}, status)
-        return BY_NAME[name].reply("Good.")
+        return BY_NAME[name].reply()
 
     async def scenario(house: House) -> None:
         failed = await house.ask("What is it?", files=[PICTURE])

@@ -29,7 +29,9 @@ def openai(server: FakeServer) -> dict[str, str]:
 def test_a_check_reads_what_the_answer_cites(cli: Cli) -> None:
     """`--check` reads each cited page once, says so, and prints the verdicts with the sources."""
     text = OPENAI.recorded("web_search_stream").content
-    streamed = Reply(OPENAI.stream_of("web_search_stream"), 200, {"content-type": "text/event-stream"})
+    streamed = Reply(
+        OPENAI.stream_of("web_search_stream"), 200, {"content-type": "text/event-stream"}
+    )
     answer = page(text)({"url": "https://one.example/", "max_length": len(text)})
     with (
         FakeServer([streamed]) as server,

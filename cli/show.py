@@ -122,10 +122,7 @@ class _Screen:
 
 
 def as_text(
-    events: Iterator[Event],
-    *,
-    before: Iterable[Event] = (),
-    structured: bool = False,
+    events: Iterator[Event], *, before: Iterable[Event] = (), structured: bool = False
 ) -> int:
     """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 

@@ -74,12 +74,7 @@ class AsyncStream(Generic[T], AsyncIterator["ChatEvent"]):
     """
 
     def __init__(
-        self,
-        core: BareAgent,
-        question: str,
-        session: str | None,
-        turn: Turn,
-        read: Read[T],
+        self, core: BareAgent, question: str, session: str | None, turn: Turn, read: Read[T]
     ) -> None:
         self._ended: Ended[T] = []
         events = followed(core, question, session, turn)

@@ -261,12 +261,12 @@ class _Word:
 def _words(query: str, langs: Sequence[str]) -> list[_Word]:
     """Returns the words of a query; the last one may be cut short, because people type."""
     last = (query.split() or [""])[-1] if query[-1:].strip() else ""
-    own = {term for word in wanted(last, langs) for term in word.terms}
+    own = {term for word in wanted(last, langs) for term in word}
     last = folded(last) if 1 < len(last) <= _LONGEST_TERM and _PLAIN.fullmatch(folded(last)) else ""
     return [
-        _Word(word.terms, last if last and not own.isdisjoint(word.terms) else "")
+        _Word(word, last if last and not own.isdisjoint(word) else "")
         for word in wanted(query, langs)[:_MOST_WORDS]
-        if word.terms and max(map(len, word.terms)) <= _LONGEST_TERM
+        if word and max(map(len, word)) <= _LONGEST_TERM
     ]
 
 

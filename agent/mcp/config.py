@@ -130,10 +130,7 @@ class Catalogue:
     """Reads the files anew each time; the servers `given` go in their place."""
 
     def __init__(
-        self,
-        home: Path,
-        variables: Mapping[str, str],
-        given: Mapping[str, McpServer] | None = None,
+        self, home: Path, variables: Mapping[str, str], given: Mapping[str, McpServer] | None = None
     ) -> None:
         self._given = None if given is None else ServerList(given_servers(given, variables))
         self._home = home

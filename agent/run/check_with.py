@@ -162,11 +162,7 @@ async def _listed(
     """Asks about the claims of one text."""
     count = len(reads)
     request = Request(
-        model,
-        [Message("user", text)],
-        _SYSTEM,
-        max_output_tokens=400 + 120 * count,
-        schema=_SCHEMA,
+        model, [Message("user", text)], _SYSTEM, max_output_tokens=400 + 120 * count, schema=_SCHEMA
     )
     end = await asked_apart(provider, request)
     answer = bare_json(end.message.content)

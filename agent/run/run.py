@@ -14,12 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from searchloop.agent.calls.caller import NOBODY, Caller, HookedModel
 from searchloop.agent.calls.schema import closed
-from searchloop.agent.errors import (
-    AgentError,
-    IncompleteError,
-    NativeSearchRejected,
-    StoreError,
-)
+from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected, StoreError
 from searchloop.agent.guard.approvals import UserQuestions
 from searchloop.agent.guard.guard import (
     DEFAULT_POLICY,
@@ -30,13 +25,7 @@ from searchloop.agent.guard.guard import (
 )
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
-from searchloop.agent.log.events import (
-    citation_data,
-    day_of,
-    first_day,
-    messages_from,
-    source_data,
-)
+from searchloop.agent.log.events import citation_data, day_of, first_day, messages_from, source_data
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.loop import Outcome, run_agent_loop

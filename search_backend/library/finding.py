@@ -107,8 +107,8 @@ def _asked(connection: sqlite3.Connection, words: Sequence[Wanted]) -> tuple[Sco
     """Returns what scores passages, and for each word that FTS5 is asked its terms, the rarest
     first."""
     every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
-    held = _counts(connection, {term for word in words for term in word.terms})
-    counts = [min(every, sum(held.get(t, 0) for t in {*word.terms})) for word in words]
+    held = _counts(connection, {term for word in words for term in word})
+    counts = [min(every, sum(held.get(t, 0) for t in {*word})) for word in words]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])
     chosen = sorted(known[:MOST_WORDS])
     worth = [rarity(counts[n], every) for n in chosen]
@@ -116,11 +116,9 @@ def _asked(connection: sqlite3.Connection, words: Sequence[Wanted]) -> tuple[Sco
     # Words that stand everywhere change the order of what the others find; they find nothing new.
     sums = accumulate(counts[n] for n in known)
     asked = [n for n, total in zip(known, sums, strict=True) if total <= PROPOSED] or known[:1]
-    return scorer, [_any(t for t in words[n].terms if t in held) for n in asked[:PROPOSING]]
-
-
-def _any(terms: Iterable[str]) -> str:
-    return " OR ".join(f'"{term}"' for term in terms)
+    return scorer, [
+        " OR ".join(f'"{term}"' for term in words[n] if term in held) for n in asked[:PROPOSING]
+    ]
 
 
 def _best(ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int) -> list[_Scored]:

@@ -145,9 +145,7 @@ class Pages:
         if offline:
             return self._stored(url) or _Got(failed_page(url, _OFFLINE), "library")
         got = self._joined.run(
-            (key, rules),
-            lambda: self._read(url, rules, reader, key, chat),
-            JOIN_SECONDS,
+            (key, rules), lambda: self._read(url, rules, reader, key, chat), JOIN_SECONDS
         )
         self._kept(key, chat)  # another chat may have been opening it
         return got

@@ -81,12 +81,7 @@ class Reading:
             what = f"There is no reader named {reader[:60]!r}."
             raise SearchBackendError("unknown_reader", what, one_of(reader, names))
 
-    def page(
-        self,
-        url: str,
-        rules: Rules = ANYWHERE,
-        reader: str | None = None,
-    ) -> Page:
+    def page(self, url: str, rules: Rules = ANYWHERE, reader: str | None = None) -> Page:
         """Returns the page, read by `reader` or by the first of the order that can.
 
         Raises FetchFailed or FetchRefused.

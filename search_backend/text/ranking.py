@@ -41,11 +41,11 @@ class Scorer:
 
     def __init__(self, words: Sequence[Wanted], worth: Sequence[float], usual: float) -> None:
         self._worth, self._usual = worth, max(usual, 1.0)
-        self._numbers = {term: n for n, word in enumerate(words) for term in word.terms}
-        self._words = [word.terms for word in words]
+        self._numbers = {term: n for n, word in enumerate(words) for term in word}
+        self._words = list(words)
         # Neighbouring letters overlap: that they stand together tells nothing new.
         self._pairs = [
-            min(one, other) if words[n].terms[0] < _SPACELESS > words[n + 1].terms[0] else 0.0
+            min(one, other) if words[n][0] < _SPACELESS > words[n + 1][0] else 0.0
             for n, (one, other) in enumerate(pairwise(worth))
         ]
 
@@ -80,7 +80,7 @@ def excerpt(text: str, words: Iterable[Wanted], lang: str | None = None) -> str:
     if len(text) <= LENGTH:
         return " ".join(text.split())
     lang = language(text) if lang is None else lang
-    numbers = {term: n for n, word in enumerate(words) for term in word.terms}
+    numbers = {term: n for n, word in enumerate(words) for term in word}
     ends = [0, *(each.end() for each in _END.finditer(text)), len(text)]
     units = [unit for start, end in pairwise(ends) if (unit := text[start:end].strip())]
     held = [[numbers[t] for t in terms(unit, lang) if t in numbers] for unit in units]
@@ -112,7 +112,7 @@ def best_passages(text: str, query: str) -> list[Passage]:
     held = [frozenset(body) for body in bodies]
     for every in (False, True):
         words = wanted(query, (lang,), every=every)
-        counts = [sum(not one.isdisjoint(word.terms) for one in held) for word in words]
+        counts = [sum(not one.isdisjoint(word) for one in held) for word in words]
         if any(counts):
             break
     worth = [rarity(count, len(bodies)) for count in counts]

@@ -14,7 +14,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, pairwise, zip_longest
-from typing import NamedTuple
 
 import Stemmer
 
@@ -99,10 +98,8 @@ _BARE_FIRST = frozenset(("ar", "el", "fa", "he", "hi", "ru", "uk"))
 _ASKING = re.compile("|".join(map(re.escape, ASKING_PHRASES)))
 
 
-class Wanted(NamedTuple):
-    """A word of a query: the terms that stand for it, the likeliest first."""
-
-    terms: tuple[str, ...]
+# A word of a query: the terms that stand for it, the likeliest first.
+Wanted = tuple[str, ...]
 
 
 def terms(text: str, lang: str | None = None) -> list[str]:
@@ -164,7 +161,7 @@ def _wanted(
             if kind:
                 grams = _grams(_letters(piece, kind))
                 # A letter of hiragana alone is mostly grammar.
-                yield from (Wanted((g,)) for g in grams if len(grams) == 1 or g not in _KANA)
+                yield from ((g,) for g in grams if len(grams) == 1 or g not in _KANA)
                 continue
             # `IT` and `WHO` are no function words.
             if folded(piece) in stops and (shouted or len(piece) < 2 or not piece.isupper()):
@@ -173,7 +170,7 @@ def _wanted(
             read = [_word(piece, lang) for lang in (langs[:1] if own == "vi" else langs)]
             for n, forms in enumerate(read[0]):
                 others = (form for one in read[1:] if len(one) == len(read[0]) for form in one[n])
-                yield Wanted(forms[:1] if own == "vi" else tuple(dict.fromkeys((*forms, *others))))
+                yield forms[:1] if own == "vi" else tuple(dict.fromkeys((*forms, *others)))
 
 
 @lru_cache(maxsize=64)

@@ -28,14 +28,7 @@ from searchloop.agent.run.question import PluginTools, StandardTools, tool_plugi
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.search.switch import SETTINGS as SEARCH_OPTIONS
 from searchloop.agent.search.switch import search_options
-from searchloop.agent.settings import (
-    LOWEST,
-    SETTINGS,
-    Environment,
-    Setting,
-    Settings,
-    read_config,
-)
+from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Settings, read_config
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.keys import Address
 from searchloop.agent.settings.private_files import replace_private

@@ -65,10 +65,7 @@ class HandingOut:
     """Our tools, and the client's, whose calls get no result here: they end the loop."""
 
     def __init__(
-        self,
-        ours: Toolset,
-        theirs: Sequence[ToolSpec],
-        over: Callable[[], str | None],
+        self, ours: Toolset, theirs: Sequence[ToolSpec], over: Callable[[], str | None]
     ) -> None:
         """`over` says in words that no more steps with tools may follow."""
         self._ours, self._theirs, self._over = ours, tuple(theirs), over

@@ -113,7 +113,7 @@ def _scored(
 def _asked(question: str, lang: str, spare: frozenset[str]) -> dict[str, float]:
     """Returns the words of a question and what each is worth."""
     if lang in _BY_TERMS:
-        return {word.terms[0]: _worth_of_term(word.terms[0]) for word in wanted(question)}
+        return {word[0]: _worth_of_term(word[0]) for word in wanted(question)}
     kept = (t for t in tokens(question, lang) if t.kind in _KINDS and t.word not in spare)
     return {t.key: _worth(t) for t in kept}
 

@@ -59,10 +59,7 @@ def run_started(
 
 
 def asked_data(
-    text: str,
-    session: Session,
-    asked: Asked,
-    files: Sequence[Attachment] = (),
+    text: str, session: Session, asked: Asked, files: Sequence[Attachment] = ()
 ) -> dict[str, Any]:
     """Returns the data of `user_message`, with a note for the model on files that were undone."""
     data: dict[str, Any] = {"text": text}

@@ -194,10 +194,7 @@ class Cascade:
     """The styles of one page. Elements go by their index in the order of the document."""
 
     def __init__(
-        self,
-        tree: LexborHTMLParser,
-        names: frozenset[str] | None = None,
-        steps: int = MOST_STEPS,
+        self, tree: LexborHTMLParser, names: frozenset[str] | None = None, steps: int = MOST_STEPS
     ) -> None:
         """`names` are those of the page, where they are known."""
         self.left = steps

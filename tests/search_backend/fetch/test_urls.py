@@ -248,7 +248,7 @@ def test_whatever_passes_has_one_reading(url: str) -> None:
     try:
         target = check_url(url)
     except FetchRefused:
-        assert host_of(url) is None or host_of(url) == reached(url)
+        assert host_of(url) is None or reached(url) in (host_of(url), None)
         return
     assert host_of(url) == target.host
     assert target.scheme in ("http", "https")

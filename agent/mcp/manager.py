@@ -152,7 +152,8 @@ class McpServers:
         parts = found.parts
         tools = [tool for c in connections for tool in self._tools_of(c, parts[c.server.name])]
         usable = [tool for tool in tools if tool.spec.effect in allowed]
-        return self._offers.settle(session.id, usable, self._budget(session.model))
+        budget = int(_SHARE * (self.window(session.model) or CONTEXT))
+        return self._offers.settle(session.id, usable, budget)
 
     def servers(self, session: Session) -> dict[str, ServerState]:
         """Returns the state of each server that could bring tools; a failed one is not waiting."""
@@ -353,9 +354,6 @@ class McpServers:
     def _report(self, server: Server, found: ServerList) -> dict[str, Any]:
         connection = self._known(server) or Connection(server, self._settings)
         return server_report(connection, found.parts[server.name])
-
-    def _budget(self, model: str) -> int:
-        return int(_SHARE * (self.window(model) or CONTEXT))
 
 
 def _key(server: Server) -> Key:

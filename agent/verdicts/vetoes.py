@@ -31,18 +31,15 @@ def quantity(found: Comparison) -> str:
     lost = [t for t in found.lost if t.number]
     if found.near and (lost or any(map(_another, found.gaps))):
         return NUMBER
-    return MISSING_NUMBER if any(_measured(found, t) for t in lost) else ""
+    # With a unit, it is told of this sentence alone; without, the page may have it anywhere.
+    gone = any((t.number and t.number.unit) or not found.page.has(t.key) for t in lost)
+    return MISSING_NUMBER if gone else ""
 
 
 def _another(gap: Gap) -> bool:
     """Tells of numbers where the window has others."""
     ours, theirs = ({t.key for t in side if t.number} for side in gap)
     return bool(ours and theirs) and not ours & theirs
-
-
-def _measured(found: Comparison, token: Token) -> bool:
-    """Tells of a number with a unit, or one that the page has nowhere."""
-    return bool(token.number and token.number.unit) or not found.page.has(token.key)
 
 
 # ---- opposites ------------------------------------------------------------------------------

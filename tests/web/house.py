@@ -8,19 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import threading
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +24,12 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approvals
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Lease
-from searchloop.agent.mcp import McpServers
-from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.providers import split_model
 from searchloop.agent.run.question import asked_data
-from searchloop.agent.settings import BUILTIN, SETTINGS, Environment, Setting, Settings
-from searchloop.agent.settings.keys import Address
+from searchloop.agent.settings import BUILTIN, Environment, Settings
 from searchloop.agent.settings.usual_model import Choice
-from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, ModelInfo
-from searchloop.search_backend.library import Library
+from searchloop.compose import Services, open_services
 from searchloop.web.app import WebApp
 from searchloop.web.gate.access import Access
 
@@ -121,6 +113,9 @@ class ScriptedRunner:
         """See `agent.settings.usual_model.UsualModel.choose`."""
         return Choice(BUILTIN, "none", "quotes only")
 
+    def use(self, settings: Settings) -> None:
+        """See `agent.run.runner.Runner.use`."""
+
     async def recover(self) -> int:
         """See `agent.run.runner.Runner.recover`."""
         self.recovered = True
@@ -146,77 +141,11 @@ def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, A
     return [("message", message), ("run_finished", finished)]
 
 
-@dataclass
-class FakeHouse:
-    """Log, runner, settings and a search backend that has no engines."""
-
-    settings: Settings
-    log: EventLog
-    runner: Any
-    metrics: Metrics = field(default_factory=Metrics)
-    # Requests of the search backend with "stall" in them are counted, and wait.
-    stalled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    release: threading.Event = field(default_factory=threading.Event)
-
-    def search_app(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """A WSGI application in the place of the search backend."""
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        body = environ["wsgi.input"].read(length)
-        if b"stall" in body:
-            self.stalled.release()
-            self.release.wait(200)
-        start_response("200 OK", [("Content-Type", "application/json")])
-        return [b'{"engines": []}']
-
-    @cached_property
-    def backend(self) -> LocalBackend:
-        """The search backend without HTTP."""
-        return LocalBackend(self.search_app)
-
-    @cached_property
-    def mcp(self) -> McpServers:
-        """Real MCP servers, of the file in the house's folder."""
-        return McpServers(self.settings)
-
-    def close(self) -> None:
-        """Closes the log."""
-        self.log.close()
-
-    def key_addresses(self, name: str) -> tuple[Address, ...]:
-        """Nowhere in particular."""
-        return ()
-
-    def declared(self) -> Iterable[Setting]:
-        """Every setting of the agent."""
-        return SETTINGS
-
-    def check(self, env: Environment) -> Settings:
-        """What these come to."""
-        return Settings.load(env)
-
-    def use(self, settings: Settings) -> None:
-        """Puts them in force."""
-        self.settings = settings
-
-    def forget_pages(self) -> None:
-        """None are kept."""
-
-    def reload(self) -> None:
-        """Nobody else saves anything here."""
-
-    @contextmanager
-    def library(self) -> Iterator[Library]:
-        """The real library, in the house's folder."""
-        yield Library(self.settings.home)
-
-
-def make_house(home: Path, **env: str) -> FakeHouse:
-    """A house in this folder."""
-    settings = Settings.load(Environment({"flag": {"SEARCHLOOP_HOME": str(home), **env}}))
-    log = EventLog(home / "sessions.sqlite3")
-    return FakeHouse(settings, log, ScriptedRunner(log))
+def make_house(home: Path, **env: str) -> Services:
+    """What a server works with in this folder; its runner is the script."""
+    house = open_services(Environment({"flag": {"SEARCHLOOP_HOME": str(home), **env}}))
+    house.runner = ScriptedRunner(house.log)  # type: ignore[assignment]
+    return house
 
 
 @dataclass(frozen=True)
@@ -329,7 +258,7 @@ async def lived(app: WebApp) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def living(house: FakeHouse) -> AsyncIterator[WebApp]:
+async def living(house: Services) -> AsyncIterator[WebApp]:
     """The whole application between its start and its end."""
     app = WebApp(house, Access(PORT, TOKEN))
     async with lived(app):
@@ -340,7 +269,7 @@ Ask = Callable[..., Awaitable[Answer]]
 
 
 @asynccontextmanager
-async def asking(house: FakeHouse) -> AsyncIterator[Ask]:
+async def asking(house: Services) -> AsyncIterator[Ask]:
     """Asks the whole application of a house, with the token."""
     async with living(house) as app:
 
@@ -351,7 +280,7 @@ async def asking(house: FakeHouse) -> AsyncIterator[Ask]:
 
 
 @asynccontextmanager
-async def with_api(home: Path) -> AsyncIterator[tuple[Ask, FakeHouse]]:
+async def with_api(home: Path) -> AsyncIterator[tuple[Ask, Services]]:
     """Asks the whole application of a new house."""
     house = make_house(home)
     async with asking(house) as ask:

@@ -22,7 +22,7 @@ REPORT = (
 async def test_a_report_is_audited_as_json_and_as_events(tmp_path: Path) -> None:
     """The same findings; of the events one a page, and the whole at the end."""
     house = make_house(tmp_path)
-    house.__dict__["backend"] = LocalBackend(Pages())
+    house.backend = LocalBackend(Pages())
     async with living(house) as app:
 
         async def ask(accept: str, **body: Any) -> Any:
@@ -61,7 +61,7 @@ async def test_a_report_is_audited_as_json_and_as_events(tmp_path: Path) -> None
 async def test_a_file_is_read_as_what_it_is(tmp_path: Path) -> None:
     """Markup is no part of a report; its links are its sources. What cannot be read is named."""
     house = make_house(tmp_path)
-    house.__dict__["backend"] = LocalBackend(search_app(offline(tmp_path / "own")))
+    house.backend = LocalBackend(search_app(offline(tmp_path / "own")))
     async with living(house) as app:
         head = {**allowed(), "accept": "application/json"}
         html = "<p>It costs 46 crowns (<a href='http://127.0.0.1:9/'>bank</a>). It is old.</p>"

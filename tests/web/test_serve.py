@@ -23,13 +23,13 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.settings import Environment
-from searchloop.compose import open_services
+from searchloop.compose import Services, open_services
 from searchloop.web.api.openapi import document
 from searchloop.web.serve import BAD_INPUT, FAILED, OK, WebServer, serve
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
 from tests.waiting import until
-from tests.web.house import TOKEN, FakeHouse, make_house
+from tests.web.house import TOKEN, make_house
 
 PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,7 +104,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
     server.stop()
 
 
-def refused(house: FakeHouse, host: str, port: int) -> str:
+def refused(house: Services, host: str, port: int) -> str:
     """What a start that must fail says."""
     out, err = io.StringIO(), io.StringIO()
     assert serve(house, host, port, out=out, err=err) == BAD_INPUT

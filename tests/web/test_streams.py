@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event
+from searchloop.compose import Services
 from searchloop.render.markdown import render
 from searchloop.web.gate import Access, Gate
 from searchloop.web.stream.streams import Streams
@@ -25,7 +26,6 @@ from tests.web.house import (
     PORT,
     SOURCE,
     TOKEN,
-    FakeHouse,
     allowed,
     answer_events,
     changed,
@@ -41,7 +41,7 @@ def until(seq: int) -> Callable[[bytes], bool]:
     return lambda body: f"id: {seq}\n".encode() in body
 
 
-def session_of(house: FakeHouse) -> str:
+def session_of(house: Services) -> str:
     """A new session's id."""
     return house.log.create_session(model="m:x").id
 

@@ -68,7 +68,7 @@ def test_a_page_that_cannot_be_read_is_named() -> None:
 async def test_the_api_checks_texts_and_pages(tmp_path: Path) -> None:
     """POST /api/check: verdict, passage and its place, reason; errors in words."""
     house = make_house(tmp_path)
-    house.__dict__["backend"] = backend()
+    house.backend = backend()
     text = "The bridge was opened in 1931."
     async with living(house) as app:
 

@@ -8,7 +8,9 @@ import functools
 import json
 import re
 import sqlite3
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -358,18 +360,28 @@ async def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None
 
 async def test_pages_that_stall_keep_nobody_else_waiting(tmp_path: Path) -> None:
     """Fifty are being read and none comes: another one and the API are answered all the same."""
+    begun, release = threading.Semaphore(0), threading.Event()
+
+    def reads(environ: Any, start_response: Any) -> Any:
+        if b"stall" in environ["wsgi.input"].read():
+            begun.release()
+            release.wait(200)
+        start_response("200 OK", [])
+        return [b"{}"]
+
     house = make_house(tmp_path)
+    house.search_app = reads  # type: ignore[assignment]
     page = {"url": "https://e.example/stall"}
     async with living(house) as app:
         ask = functools.partial(request, app, "POST", "/api/open-page")
         stalled = [asyncio.create_task(ask(body=page)) for _ in range(50)]
         try:
             for _ in stalled:
-                assert await asyncio.to_thread(house.stalled.acquire, timeout=90)
+                assert await asyncio.to_thread(begun.acquire, timeout=90)
             async with asyncio.timeout(30):
                 assert (await ask(body={"url": "https://e.example/a"})).status == 200
                 assert (await request(app, "GET", "/api/sessions")).status == 200
             assert not any(task.done() for task in stalled)
         finally:
-            house.release.set()
+            release.set()
         assert {answer.status for answer in await asyncio.gather(*stalled)} == {200}

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.log import EventLog
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities
@@ -16,7 +15,7 @@ from searchloop.web.gate import MAX_BODY, MAX_FILES
 from tests.agent.run.test_attachments import PAGES, Seeing, reading
 from tests.agent.scripted import Scripted, says, settings
 from tests.attached import LOCKED_PDF, pdf_of, png
-from tests.web.house import Ask, FakeHouse, asking
+from tests.web.house import Ask, asking, make_house
 
 
 def attachment(name: str, data: bytes, media_type: str = "") -> dict[str, str]:
@@ -30,19 +29,14 @@ REPORT = attachment("übersicht.pdf", pdf_of(PAGES), "application/pdf")
 
 
 @asynccontextmanager
-async def with_files(
-    home: Path, *providers: Any, **env: str
-) -> AsyncIterator[tuple[Ask, FakeHouse, str]]:
+async def with_files(home: Path, *providers: Any, **env: str) -> AsyncIterator[tuple[Ask, str]]:
     """A real runner and the real search backend behind the API, and the path of a new chat."""
-    backend, own = reading(home, **env), settings(home)
-    log = EventLog(home / "sessions.sqlite3")
-    runner = Runner(own, log, LocalBackend(backend), providers=providers)
-    house = FakeHouse(own, log, runner)
-    house.search_app = backend  # type: ignore[method-assign]
+    house, backend, own = make_house(home), reading(home, **env), settings(home)
+    house.runner = Runner(own, house.log, LocalBackend(backend), providers=providers)
+    house.search_app = backend  # type: ignore[assignment]
     async with asking(house) as ask:
         made = await ask("POST", "/api/sessions", {})
         yield ask, house, f"/api/sessions/{made.data['id']}"
-    log.close()
 
 
 async def test_files_go_with_a_question_and_come_back(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from searchloop.agent.log import EventLog
+from searchloop.compose import Services
 from searchloop.web.app import WebApp
-from tests.web.house import FakeHouse, allowed, living, make_house, request
+from tests.web.house import allowed, living, make_house, request
 
 IMPORT, EXPORT = "/api/sessions/import", "/api/sessions/export"
 
@@ -37,12 +38,12 @@ async def ended(app: WebApp) -> Any:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> FakeHouse:
+def house(tmp_path: Path) -> Services:
     """A house with an empty log."""
     return make_house(tmp_path)
 
 
-async def test_a_file_is_brought_in_and_told(house: FakeHouse) -> None:
+async def test_a_file_is_brought_in_and_told(house: Services) -> None:
     """In pieces, with no chat twice; nothing of it stays on disk but the chats."""
     data = json.dumps(chats(30)).encode()
     pieces = [data[i : i + 500] for i in range(0, len(data), 500)]
@@ -58,7 +59,7 @@ async def test_a_file_is_brought_in_and_told(house: FakeHouse) -> None:
     assert list(house.settings.home.glob("import-*")) == []
 
 
-async def test_the_gate_lets_only_a_file_in(house: FakeHouse) -> None:
+async def test_the_gate_lets_only_a_file_in(house: Services) -> None:
     """Not a form's kinds, not more than a file may be, not without a body."""
     data = json.dumps(chats(1)).encode()
     async with living(house) as app:
@@ -73,7 +74,7 @@ async def test_the_gate_lets_only_a_file_in(house: FakeHouse) -> None:
     assert list(house.settings.home.glob("import-*")) == []
 
 
-async def test_everything_comes_out_and_in_again(house: FakeHouse, tmp_path: Path) -> None:
+async def test_everything_comes_out_and_in_again(house: Services, tmp_path: Path) -> None:
     """The export of all chats is a file that an empty house takes."""
     async with living(house) as app:
         await request(app, "POST", IMPORT, zipped(), json.dumps(chats(3)).encode())

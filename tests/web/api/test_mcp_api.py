@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from searchloop.compose import Services
 from searchloop.web.api.openapi import document
 from tests.agent.mcp.served import hostile, write
-from tests.web.house import Ask, FakeHouse, with_api
+from tests.web.house import Ask, with_api
 
 
 @asynccontextmanager
-async def served(home: Path) -> AsyncIterator[tuple[Ask, FakeHouse]]:
+async def served(home: Path) -> AsyncIterator[tuple[Ask, Services]]:
     """Asks the application of a new house, whose servers end with it."""
     async with with_api(home) as (ask, house):
         try:

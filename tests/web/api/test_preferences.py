@@ -13,11 +13,11 @@ from searchloop.agent.settings import load_environment
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.tools.backend import call_wsgi
-from searchloop.compose import every_setting, open_services, sent_to
-from tests.web.house import Answer, FakeHouse, living, make_house, request, with_api
+from searchloop.compose import Services, every_setting, open_services, sent_to
+from tests.web.house import Answer, living, make_house, request, with_api
 
 
-def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, FakeHouse]:
+def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, Services]:
     """Status and answer of one change, and the house afterwards."""
     house = make_house(home, **env)
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from searchloop.agent.providers import Abilities
 from searchloop.agent.types import ToolCall, Usage
+from searchloop.compose import Services
 from searchloop.search_backend.library import Library
 from tests.agent.run.test_attachments import Seeing
 from tests.agent.scripted import MODEL, Scripted, calls, says
 from tests.attached import pdf_of
 from tests.web.api.test_attachments_api import PICTURE, REPORT, attachment, with_files
-from tests.web.house import Ask, FakeHouse
+from tests.web.house import Ask
 
 
 async def project(ask: Ask, **fields: Any) -> dict[str, Any]:
@@ -25,7 +26,7 @@ async def project(ask: Ask, **fields: Any) -> dict[str, Any]:
     return made
 
 
-async def asked(ask: Ask, house: FakeHouse, chat: str, text: str, **more: Any) -> Any:
+async def asked(ask: Ask, house: Services, chat: str, text: str, **more: Any) -> Any:
     """The events of a chat after a question was answered."""
     started = await ask("POST", f"/api/sessions/{chat}/messages", {"text": text, **more})
     assert started.status == 202, started.data

@@ -1,37 +1,23 @@
-"""A house for the web tests: the real event log, and a runner that answers from a script.
-
-The runner writes the events that a real run writes, so everything behind the log is real.
-"""
+"""A house for the web tests: all that a server works with is real, but for its model."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import secrets
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Mapping,
-    Sequence,
-)
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.errors import ConfigError
-from searchloop.agent.guard.approvals import Approvals
-from searchloop.agent.log import EventLog
-from searchloop.agent.log.leases import Lease
-from searchloop.agent.providers import split_model
-from searchloop.agent.run.question import asked_data
-from searchloop.agent.settings import BUILTIN, Environment, Settings
-from searchloop.agent.settings.usual_model import Choice
-from searchloop.agent.types import Capabilities, ModelInfo
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Environment
+from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
 from searchloop.compose import Services, open_services
 from searchloop.web.app import WebApp
 from searchloop.web.gate.access import Access
+from tests.agent.scripted import Hold, Scripted, says
+from tests.ports import closed_address
 
 TOKEN = "t" * 43
 PORT = 8321
@@ -42,88 +28,28 @@ CITATION = {**SOURCE, "quote": "so it is", "verified": True, "spans": [[6, 9]], 
 ANSWER = "It is [1]."
 
 
-class FakeProvider:
-    """Of its models only the one called `native` has a search of its own."""
+class Talker(Scripted):
+    """Says ANSWER to all but questions with `wait`; its model `native` has a search of its own."""
+
+    name = "m"
+
+    def __init__(self) -> None:
+        super().__init__([])
 
     def capabilities(self, model: str) -> Capabilities:
         """See `agent.providers.Provider.capabilities`."""
         return Capabilities(native_search=model == "native")
 
-
-class ScriptedRunner:
-    """A runner that says ANSWER; a question that contains `wait` is answered when it is stopped."""
-
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
-        self.approvals = Approvals(log)
-        self.usual = self.registry = self
-        self._runs: dict[str, tuple[Lease, asyncio.Event]] = {}
-        self.recovered = self.closed = False
-
-    async def start(self, session_id: str, text: str, **changes: Any) -> str:
-        """See `agent.run.runner.Runner.start`."""
-        if not text.strip():
-            raise ConfigError("empty_question", "The question is empty.", "Write something.")
-        session = self._log.session(session_id)
-        run = secrets.token_hex(8)
-        lease = self._log.leases.claim(session_id, run, "test")
-        asked = asked_data(
-            text, session, {name: changes.pop(name, None) for name in ("replaces", "plan")}
-        )
-        self._log.update_session(session_id, title=text[:60], **changes)
-        started = {
-            "run_id": run,
-            "model": "m:x",
-            "mode": "ask",
-            "search": "off",
-            "search_path": "off",
-        }
-        self._log.append(session_id, [("user_message", asked), ("run_started", started)])
-        self._runs[session_id] = (lease, asyncio.Event())
-        if "wait" not in text:
-            self._finish(session_id, "stop")
-        return run
-
-    def _finish(self, session_id: str, reason: str) -> None:
-        lease, stopped = self._runs.pop(session_id)
-        self._log.append(session_id, [("text_delta", {"text": ANSWER})])
-        self._log.append(session_id, answer_events(lease.run_id, reason))
-        self._log.leases.release(lease)
-        stopped.set()
-
-    async def cancel(self, session_id: str) -> bool:
-        """See `agent.run.runner.Runner.cancel`."""
-        if session_id not in self._runs:
-            return False
-        self._finish(session_id, "cancelled")
-        return True
-
     async def models(self) -> list[ModelInfo]:
-        """See `agent.run.runner.Runner.registry`."""
+        """See `agent.providers.Provider.models`."""
         return [ModelInfo("m:x", "X")]
 
-    def provider(self, model: str) -> tuple[FakeProvider, str]:
-        """See `agent.run.runner.Runner.provider`."""
-        name, rest = split_model(model)
-        if name != "m":
-            raise ConfigError("unknown_provider", f"No provider {name!r}.", "Providers are m.")
-        return FakeProvider(), rest
-
-    async def choose(self) -> Choice:
-        """See `agent.settings.usual_model.UsualModel.choose`."""
-        return Choice(BUILTIN, "none", "quotes only")
-
-    def use(self, settings: Settings) -> None:
-        """See `agent.run.runner.Runner.use`."""
-
-    async def recover(self) -> int:
-        """See `agent.run.runner.Runner.recover`."""
-        self.recovered = True
-        return 0
-
-    async def aclose(self, *, hand_over: bool = False) -> None:
-        """See `agent.run.runner.Runner.aclose`."""
-        self.closed = True
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """See `agent.providers.Provider.stream`."""
+        waits = "wait" in request.messages[-1].content
+        self.steps = [[Hold()] if waits else says(ANSWER)]
+        async for event in super().stream(request):
+            yield event
 
 
 def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, Any]]]:
@@ -142,9 +68,10 @@ def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, A
 
 
 def make_house(home: Path, **env: str) -> Services:
-    """What a server works with in this folder; its runner is the script."""
-    house = open_services(Environment({"flag": {"SEARCHLOOP_HOME": str(home), **env}}))
-    house.runner = ScriptedRunner(house.log)  # type: ignore[assignment]
+    """What a server works with in this folder, with a model of our own."""
+    flags = {"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": closed_address(), **env}
+    house = open_services(Environment({"flag": flags}))
+    house.runner = Runner(house.settings, house.log, house.backend, providers=[Talker()])
     return house
 
 
@@ -248,21 +175,18 @@ async def request(
 
 
 @asynccontextmanager
-async def lived(app: WebApp) -> AsyncIterator[None]:
-    """The life of an application, from its start to its end."""
+async def lived(app: WebApp) -> AsyncIterator[WebApp]:
+    """An application between its start and its end."""
     await app.begin()
     try:
-        yield
+        yield app
     finally:
         await app.aclose()
 
 
-@asynccontextmanager
-async def living(house: Services) -> AsyncIterator[WebApp]:
-    """The whole application between its start and its end."""
-    app = WebApp(house, Access(PORT, TOKEN))
-    async with lived(app):
-        yield app
+def living(house: Services) -> AbstractAsyncContextManager[WebApp]:
+    """The whole application of a house, between its start and its end."""
+    return lived(WebApp(house, Access(PORT, TOKEN)))
 
 
 Ask = Callable[..., Awaitable[Answer]]

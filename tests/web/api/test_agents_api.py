@@ -75,6 +75,7 @@ async def test_files_are_undone(tmp_path: Path) -> None:
         assert house.log.last_event(made["id"]).type == "files_undone"
         assert house.log.session(made["id"]).settings["undone"] == ["a.txt"]
         await ask("POST", f"{path}/messages", {"text": "hello"})
+        await house.runner.wait(made["id"])
         (asked,) = [e for e in house.log.read(made["id"]) if e.type == "user_message"]
         assert "a.txt" in asked.data["note"]
         assert (await ask("POST", "/api/sessions/nobody/undo", {})).status == 404
@@ -106,6 +107,7 @@ async def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
         made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
         path = f"/api/sessions/{made['id']}"
         await ask("POST", f"{path}/messages", {"text": "Plan it"})
+        await house.runner.wait(made["id"])
         step = {"text": "Read <it>", "files": ["a`b.txt"], "sources": [1]}
         plan = {"plan_id": "p", "title": "T", "steps": [step], "files": [], "sources": []}
         house.log.append(made["id"], [("plan", plan)])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +34,9 @@ VENDORS: dict[str, tuple[str, str, int, Any]] = {
 }
 
 
-@asynccontextmanager
-async def served(home: Path, **env: str) -> AsyncIterator[Ask]:
+def served(home: Path, **env: str) -> AbstractAsyncContextManager[Ask]:
     """Asks the whole application with these settings of the environment."""
-    house = open_services(load_environment({"SEARCHLOOP_HOME": str(home)}, env, home))
-    try:
-        async with asking(house) as ask:
-            yield ask
-    finally:
-        house.log.close()
+    return asking(open_services(load_environment({"SEARCHLOOP_HOME": str(home)}, env, home)))
 
 
 def row(answer: Answer, name: str) -> dict[str, Any]:

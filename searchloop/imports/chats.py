@@ -43,6 +43,12 @@ class Node:
     pages: list[Page] = field(default_factory=list)  # found, and cited nowhere
     attachments: list[Attachment] = field(default_factory=list)
 
+    def attach(self, names: Iterable[object], unknown: Unknown) -> None:
+        """Names the files of a message that are not in the export, in its text."""
+        if told := [clean(name)[:200] or "file" for name in names]:
+            unknown["files"] += len(told)
+            self.parts.append(f"\n\n[Attached: {', '.join(told)}]")
+
 
 @dataclass(slots=True)
 class ImportedChat:
@@ -254,13 +260,6 @@ class _Writer:
     def _add(self, kind: str, data: dict[str, Any]) -> int:
         self._events.append((kind, data, self._at))
         return len(self._events)
-
-
-def attach(node: Node, names: Iterable[object], unknown: Unknown) -> None:
-    """Names the files of a message that are not in the export, in its text."""
-    if told := [clean(name)[:200] or "file" for name in names]:
-        unknown["files"] += len(told)
-        node.parts.append(f"\n\n[Attached: {', '.join(told)}]")
 
 
 def dicts(value: object) -> Iterator[dict[str, Any]]:

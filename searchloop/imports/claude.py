@@ -15,17 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.imports.chats import (
-    ImportedChat,
-    Node,
-    Page,
-    Unknown,
-    attach,
-    clean,
-    dicts,
-    moment,
-    page,
-)
+from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, dicts, moment, page
 
 ORIGIN = "Claude"
 _ROLES = {"human": "user", "assistant": "assistant"}
@@ -63,7 +53,7 @@ def _node(given: Mapping[str, Any], last: str | None, number: int, unknown: Unkn
     node.pages = list(titles.items())
     for each in dicts(given.get("attachments")):
         node.parts.append(_attached(each))
-    attach(node, (each.get("file_name") for each in dicts(given.get("files"))), unknown)
+    node.attach((each.get("file_name") for each in dicts(given.get("files"))), unknown)
     return node
 
 

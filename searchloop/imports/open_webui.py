@@ -14,17 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.imports.chats import (
-    ImportedChat,
-    Node,
-    Page,
-    Unknown,
-    attach,
-    clean,
-    dicts,
-    moment,
-    page,
-)
+from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, dicts, moment, page
 
 ORIGIN = "Open WebUI"
 _MARK = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3}){0,9})\](?!\()", re.ASCII)
@@ -77,7 +67,7 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
         node.pages = [each for each in pages if each[0]]
     else:
         node.parts = [text]
-    attach(node, (f.get("name") or f.get("id") for f in dicts(given.get("files"))), unknown)
+    node.attach((f.get("name") or f.get("id") for f in dicts(given.get("files"))), unknown)
     return node
 
 

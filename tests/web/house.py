@@ -52,8 +52,8 @@ class Talker(Scripted):
             yield event
 
 
-def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, Any]]]:
-    """A message and the end of the run, as the log gets them."""
+def answer_events() -> list[tuple[str, dict[str, Any]]]:
+    """A message and the end of its run, as the log gets them."""
     shared = {"citations": [CITATION], "sources": [SOURCE], "usage": {}}
     message = {
         "text": ANSWER,
@@ -63,7 +63,7 @@ def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, A
         "provider_data": {"provider": "m", "model": "x", "version": "1", "blocks": ["OPAQUE"]},
         **shared,
     }
-    finished = {"run_id": run, "reason": reason, "answer": ANSWER, "search_path": "off", **shared}
+    finished = {"run_id": "r", "reason": "stop", "answer": ANSWER, "search_path": "off", **shared}
     return [("message", message), ("run_finished", finished)]
 
 
@@ -71,7 +71,8 @@ def make_house(home: Path, **env: str) -> Services:
     """What a server works with in this folder, with a model of our own."""
     flags = {"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": closed_address(), **env}
     house = open_services(Environment({"flag": flags}))
-    house.runner = Runner(house.settings, house.log, house.backend, providers=[Talker()])
+    own = {"providers": [Talker()], "bring": [house.mcp]}
+    house.runner = Runner(house.settings, house.log, house.backend, **own)
     return house
 
 

@@ -103,7 +103,8 @@ def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
         assert at.openai.responses.retrieve(first.id).output_text == "Hello."
         with pytest.raises(openai.BadRequestError, match="no stream"):
             at.openai.responses.retrieve(first.id, stream=True)
-        at.openai.responses.create(model=MODEL, input="Again.", previous_response_id=first.id)
+        more: Any = {"input": "Again.", "previous_response_id": first.id}
+        assert at.openai.responses.create(model=MODEL, **more).previous_response_id == first.id
         assert [m["role"] for m in at.told][-3:] == ["user", "assistant", "user"]
         named: Any = [*user("Hi"), {"type": "item_reference", "id": first.output[0].id}]
         at.openai.responses.create(model=MODEL, input=[*named, *user("Again.")])

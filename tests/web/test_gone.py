@@ -20,10 +20,11 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.postgres import Postgres
 from tests.search_backend.hostile import HostileServer, answer, serving
 from tests.waiting import until
+from tests.web.faces import called, chunk, listing, said
 from tests.web.whole_server import WholeServer
 
 NAMES = (
@@ -100,11 +101,6 @@ def names(seen: set[str]) -> set[str]:
     return {each.split()[0] for each in seen}
 
 
-def piece(delta: dict[str, Any], why: str | None = None) -> dict[str, Any]:
-    """One chunk of Chat Completions."""
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": why}]}
-
-
 def model(chats: Callable[[], Sequence[dict[str, str]]]) -> Callable[[Received], Reply]:
     """Searches, opens what it found, changes a file, answers; the question says for which chat."""
 
@@ -116,8 +112,8 @@ def model(chats: Callable[[], Sequence[dict[str, str]]]) -> Callable[[Received],
                 {"title": "Another", "url": "https://b.example/", "content": words["snippet"]},
             ]
             return json_reply({"results": hits})
-        if received.method == "GET":
-            return json_reply({"data": [{"id": "m"}]})
+        if models := listing(received):
+            return models
         asked = received.json["messages"]
         words = next(w for w in chats() if w["question"] in str(asked))
         file = {"path": f"{words['file']}.txt", "old": words["before"], "new": words["after"]}
@@ -129,15 +125,9 @@ def model(chats: Callable[[], Sequence[dict[str, str]]]) -> Callable[[Received],
         ]
         done = sum(message["role"] == "tool" for message in asked)
         if done == len(steps):
-            said = [
-                piece({"reasoning_content": words["thought"]}),
-                piece({"content": f"{words['answer']} [1]"}),
-            ]
-            return sse_reply([*said, piece({}, "stop")])
-        name, arguments = steps[done]
-        call = {"index": 0, "id": f"c{done}", "type": "function"}
-        call["function"] = {"name": name, "arguments": json.dumps(arguments)}
-        return sse_reply([piece({"tool_calls": [call]}), piece({}, "tool_calls")])
+            thought = chunk(reasoning_content=words["thought"])
+            return Reply([thought, *said(f"{words['answer']} [1]").pieces])
+        return called(steps[done][0], **steps[done][1])
 
     return reply
 
@@ -162,7 +152,7 @@ class House:
         page = f"<title>{words['title']}</title>{paragraph}{long}<p>{words['rest']}".encode()
         self._pages.routes["/" + words["path"]] = answer(page, "Cache-Control: max-age=9000")
         (self._folder / f"{words['file']}.txt").write_text(words["before"])
-        wanted = {"model": "openai-chat:m", "mode": "agent", "search": "local", **settings}
+        wanted = {"model": "openai-chat:tin", "mode": "agent", "search": "local", **settings}
         session = self.ask("POST", "/api/sessions", {**wanted, "workspace": str(self._folder)})[
             "id"
         ]

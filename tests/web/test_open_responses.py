@@ -98,7 +98,7 @@ def answer(at: Desk, request: dict[str, Any], *, stream: bool = False) -> Any:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_is_answered_in_the_described_form(tmp_path: Path, stream: bool) -> None:
     """Basic, streaming, system prompt, tool call, its result, image, file, several turns, offline
-    search; the one optional case, a search of files, is refused (`test_gateway`)."""
+    search; `test_gateway` goes on by an id, and has the optional search of files refused."""
     with desk(tmp_path, model) as at:
         for name, (request, kinds, words) in CASES.items():
             response = answer(at, request, stream=stream)
@@ -110,12 +110,3 @@ def test_a_request_is_answered_in_the_described_form(tmp_path: Path, stream: boo
                     urls = [source.url for source in item.action.sources]
                     assert urls
                     assert all(url.startswith("library://") for url in urls)
-
-
-def test_an_answer_goes_on_by_its_id(tmp_path: Path) -> None:
-    """The server keeps the turn before."""
-    with desk(tmp_path, model) as at:
-        first = answer(at, {"input": "The word is quince."})
-        second = answer(at, {"input": "Which word?", "previous_response_id": first.id})
-        assert (second.status, second.previous_response_id) == ("completed", first.id)
-        assert "quince" in second.output_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import os
 import re
-import socket
 import subprocess
 import sys
 import tracemalloc
@@ -29,6 +29,7 @@ from searchloop.web.gate.access import (
     StartLinks,
 )
 from searchloop.web.serve import OK
+from tests.search_backend.chains import Clock
 from tests.tables import each_row
 from tests.waiting import until
 from tests.web.house import (
@@ -45,16 +46,6 @@ from tests.web.test_gate import Inner
 from tests.web.test_serve import ROOT, Running, refused
 
 BROWSER = {"host": HOST, "accept": "text/html,*/*;q=0.8"}
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def ask(access: Access, method: str, target: str, headers: Any, **more: Any) -> Answer:
@@ -391,11 +382,10 @@ def test_no_command_line_or_log_holds_the_token(tmp_path: Path) -> None:
 
 def status_of(address: str) -> int:
     """The status of a GET, redirects not followed."""
-    host, _, target = address.removeprefix("http://").partition("/")
-    name, _, port = host.partition(":")
-    with socket.create_connection((name, int(port)), timeout=60) as connection:
-        connection.sendall(f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-        return int(connection.makefile("rb").readline().split()[1])
+    _, _, host, target = address.split("/", 3)
+    with contextlib.closing(http.client.HTTPConnection(host, timeout=60)) as connection:
+        connection.request("GET", f"/{target}")
+        return connection.getresponse().status
 
 
 async def test_a_name_is_believed_from_the_proxy_alone() -> None:

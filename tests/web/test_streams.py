@@ -56,7 +56,7 @@ async def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
     that comes back gets what follows its last event; its header is newer than the address."""
     house = make_house(tmp_path)
     session = session_of(house)
-    house.log.append(session, [("user_message", {"text": "hé\n\ndata: x"}), *answer_events("r")])
+    house.log.append(session, [("user_message", {"text": "hé\n\ndata: x"}), *answer_events()])
     path = f"/api/sessions/{session}/events"
     async with living(house) as app:
         answer = await request(app, "GET", path, enough=until(3))
@@ -217,7 +217,7 @@ def paged(*stored: tuple[str, dict[str, Any]], after: int = 0) -> list[dict[str,
 
 def test_the_page_view_adds_blocks() -> None:
     """The message and the end of the run carry what their text reads as; passages come as text."""
-    asked, answered = ("user_message", {"text": "q"}), answer_events("r")
+    asked, answered = ("user_message", {"text": "q"}), answer_events()
     delta = paged(asked, ("text_delta", {"text": "It *is"}))[1]
     assert delta["change"] == [0, {"t": "p", "c": ["It *is"]}]
     _, message, finished = paged(asked, *answered)

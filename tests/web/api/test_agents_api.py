@@ -84,34 +84,24 @@ async def test_files_are_undone(tmp_path: Path) -> None:
             assert told.data["workspace"] == workspace
 
 
-async def test_a_plan_is_carried_out(tmp_path: Path) -> None:
-    """Running it is a question in agent mode."""
+async def test_a_plan_is_exported_and_carried_out(tmp_path: Path) -> None:
+    """Its steps stand behind the answer, in Markdown and in HTML, files in code marks; running it
+    is a question in agent mode."""
     async with with_api(tmp_path) as (ask, house):
-        made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
-        path = f"/api/sessions/{made['id']}"
-        step = {"text": "Read `a.txt`", "files": ["a.txt"], "sources": []}
-        plan = {"plan_id": "p", "title": "Do this", "steps": [step], "files": [], "sources": []}
-        house.log.append(made["id"], [("plan", plan)])
-        assert (await ask("POST", f"{path}/plans/nothing/run", {})).status == 404
-        started = await ask("POST", f"{path}/plans/{plan['plan_id']}/run", {})
-        assert started.status == 202
-        asked = next(e for e in house.log.read(made["id"]) if e.type == "user_message")
-        assert asked.data["text"].startswith("Carry out this plan: Do this\n")
-        assert asked.data["plan"] == plan["plan_id"]
-        assert house.log.session(made["id"]).mode == "agent"
-
-
-async def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
-    """Its steps stand behind the answer, in Markdown and in HTML; files in code marks."""
-    async with with_api(tmp_path) as (ask, house):
-        made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
+        made = (await ask("POST", "/api/sessions", {"mode": "plan", "model": "m:x"})).data
         path = f"/api/sessions/{made['id']}"
         await ask("POST", f"{path}/messages", {"text": "Plan it"})
         await house.runner.wait(made["id"])
         step = {"text": "Read <it>", "files": ["a`b.txt"], "sources": [1]}
-        plan = {"plan_id": "p", "title": "T", "steps": [step], "files": [], "sources": []}
+        plan = {"plan_id": "p", "title": "Do this", "steps": [step], "files": [], "sources": []}
         house.log.append(made["id"], [("plan", plan)])
         text = (await ask("GET", f"{path}/export?format=md")).body.decode()
-        assert "**Plan: T**\n\n1. Read &lt;it> - Touches: `ab.txt` [1]" in text
+        assert "**Plan: Do this**\n\n1. Read &lt;it> - Touches: `ab.txt` [1]" in text
         page = (await ask("GET", f"{path}/export?format=html")).body.decode()
         assert "Read &lt;it&gt;" in page
+        assert (await ask("POST", f"{path}/plans/nothing/run", {})).status == 404
+        assert (await ask("POST", f"{path}/plans/p/run", {})).status == 202
+        _, asked = [e for e in house.log.read(made["id"]) if e.type == "user_message"]
+        assert asked.data["text"].startswith("Carry out this plan: Do this\n")
+        assert asked.data["plan"] == "p"
+        assert house.log.session(made["id"]).mode == "agent"

@@ -298,7 +298,7 @@ async def test_a_chat_is_exported_as_text_and_as_data(tmp_path: Path) -> None:
     """A file with the chat's id in its name; all events, nothing of a provider's own, no secret."""
     async with with_api(tmp_path) as (ask, house):
         session = house.log.create_session(model="m:x").id
-        house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
+        house.log.append(session, [("user_message", {"text": "q"}), *answer_events()])
         path = f"/api/sessions/{session}/export"
         text, whole, trace = [
             await ask("GET", f"{path}?format={n}") for n in ("md", "json", "trace")

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from searchloop.compose import Services
 from searchloop.web.api.openapi import document
 from tests.agent.mcp.served import hostile, write
-from tests.web.house import Ask, with_api
-
-
-@asynccontextmanager
-async def served(home: Path) -> AsyncIterator[tuple[Ask, Services]]:
-    """Asks the application of a new house, whose servers end with it."""
-    async with with_api(home) as (ask, house):
-        try:
-            yield ask, house
-        finally:
-            await house.mcp.aclose()
+from tests.web.house import with_api
 
 
 def is_described(value: Mapping[str, Any], schema: str) -> bool:
@@ -34,7 +22,7 @@ async def test_a_server_is_shown_before_it_is_kept(tmp_path: Path) -> None:
     """The exact command first; nothing is written or run until the user has said so."""
     seen = tmp_path / "seen"
     config = json.dumps({"mcpServers": {"a": hostile("ok", seen, env={"KEY": "${NOT_SET}"})}})
-    async with served(tmp_path) as (ask, _):
+    async with with_api(tmp_path) as (ask, _):
         empty = (await ask("GET", "/api/mcp")).data
         assert (empty["servers"], empty["untrusted"]) == ([], None)
         assert is_described(empty, "McpServers")
@@ -64,7 +52,7 @@ async def test_a_server_is_shown_before_it_is_kept(tmp_path: Path) -> None:
 
 async def test_a_server_is_tried_switched_and_forgotten(tmp_path: Path) -> None:
     """With its tools, what they cost, and what it wrote when it does not start."""
-    async with served(tmp_path) as (ask, house):
+    async with with_api(tmp_path) as (ask, house):
         write(house.settings.home, {"a": hostile(), "bad": hostile("exit")})
         tried = (await ask("POST", "/api/mcp/a/test", {})).data
         assert (tried["state"], len(tried["tools"])) == ("ready", 13)
@@ -96,7 +84,7 @@ async def test_a_server_is_tried_switched_and_forgotten(tmp_path: Path) -> None:
 
 async def test_a_changed_tool_is_approved_as_it_was_seen(tmp_path: Path) -> None:
     """The page shows the difference and sends the hash of what it showed."""
-    async with served(tmp_path) as (ask, house):
+    async with with_api(tmp_path) as (ask, house):
         write(house.settings.home, {"a": hostile()})
         await ask("POST", "/api/mcp/a/test", {})
         write(house.settings.home, {"a": hostile("rug")})
@@ -116,7 +104,7 @@ async def test_a_project_is_trusted_as_it_was_seen(tmp_path: Path) -> None:
     """By folder and content; a folder that is none is refused."""
     project = tmp_path / "project"
     write(project, {"it": hostile()}, ".mcp.json")
-    async with served(tmp_path) as (ask, _):
+    async with with_api(tmp_path) as (ask, _):
         path = f"/api/mcp?workspace={project}"
         waits = (await ask("GET", path)).data
         assert (waits["servers"], waits["untrusted"]["commands"][0]["name"]) == ([], "it")

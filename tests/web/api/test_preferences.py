@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import load_environment
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.tools.backend import call_wsgi
-from searchloop.compose import Services, every_setting, open_services, sent_to
-from tests.web.house import Answer, living, make_house, request, with_api
-
-
-def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, Services]:
-    """Status and answer of one change, and the house afterwards."""
-    house = make_house(home, **env)
-
-    async def scenario() -> tuple[int, Any]:
-        async with living(house) as app:
-            answer = await request(app, "PATCH", "/api/settings", body={"settings": changes})
-            return answer.status, answer.data
-
-    return *asyncio.run(scenario()), house
+from searchloop.compose import every_setting, open_services, sent_to
+from tests.web.house import Answer, asking, living, make_house, request, with_api
 
 
 def shown(data: Any) -> dict[str, dict[str, Any]]:
@@ -34,22 +20,21 @@ def shown(data: Any) -> dict[str, dict[str, Any]]:
     return {setting["name"]: setting for setting in data["settings"]}
 
 
-def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
+async def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
     """The file has it, the answer says where it comes from, and the next turn is held to it."""
-    changes = {
-        "SEARCHLOOP_MODEL": "m:y",
-        "SEARCHLOOP_LIMITS": "steps=3",
-        "SEARCHLOOP_SEARCH": "auto",
-    }
-    status, data, house = patched(tmp_path, changes)
-    assert status == 200
-    model = shown(data)["SEARCHLOOP_MODEL"]
-    assert (model["value"], model["origin"], model["changeable"]) == ("m:y", "config.toml", True)
-    assert (house.settings.model, house.settings.limits.steps) == ("m:y", 3)
-    assert 'SEARCHLOOP_MODEL = "m:y"' in (tmp_path / "config.toml").read_text("utf-8")
-    assert "SEARCHLOOP_TOKEN" not in shown(data)
-    status, data, house = patched(tmp_path, dict.fromkeys(changes))
-    assert shown(data)["SEARCHLOOP_MODEL"]["origin"] == "default"
+    changes = {"SEARCHLOOP_MODEL": "m:y", "SEARCHLOOP_LIMITS": "steps=3"}
+    changes |= {"SEARCHLOOP_SEARCH": "auto", "SEARCH_ENGINES": "library"}
+    async with with_api(tmp_path) as (ask, house):
+        answer = await ask("PATCH", "/api/settings", {"settings": changes})
+        assert answer.status == 200
+        model = shown(answer.data)["SEARCHLOOP_MODEL"]
+        told = (model["value"], model["origin"], model["changeable"])
+        assert told == ("m:y", "config.toml", True)
+        assert (house.settings.model, house.settings.limits.steps) == ("m:y", 3)
+        assert 'SEARCHLOOP_MODEL = "m:y"' in (tmp_path / "config.toml").read_text("utf-8")
+        assert "SEARCHLOOP_TOKEN" not in shown(answer.data)
+        answer = await ask("PATCH", "/api/settings", {"settings": dict.fromkeys(changes)})
+        assert shown(answer.data)["SEARCHLOOP_MODEL"]["origin"] == "default"
 
 
 @pytest.mark.parametrize(
@@ -63,32 +48,22 @@ def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
         ({"SEARCHLOOP_OFFLINE": ""}, "not_changeable"),
         ({"SEARCHLOOP_TITLES": "1"}, "not_changeable"),
         ({"PATH": "/"}, "unknown_setting"),
+        ({"SEARCH_ENGINES": "nope"}, "config"),
+        ({"SEARCH_ALLOWED_DOMAINS": "http://x"}, "bad_search_option"),
     ],
 )
-def test_what_cannot_be_used_changes_nothing(
+async def test_what_cannot_be_used_changes_nothing(
     tmp_path: Path, changes: dict[str, Any], code: str
 ) -> None:
-    """One bad value refuses all; what is set elsewhere, or a secret, is not changed here."""
-    status, data, house = patched(tmp_path, changes, SEARCHLOOP_TITLES="0")
-    assert (status, data["error"]["code"]) == (400, code)
-    assert data["error"]["remedy"]
+    """One bad value refuses all, in the words of the part that it is for; what is set elsewhere, or
+    a secret, is not changed here."""
+    house = make_house(tmp_path, SEARCHLOOP_TITLES="0")
+    async with asking(house) as ask:
+        refused = await ask("PATCH", "/api/settings", {"settings": changes})
+    assert (refused.status, refused.error["code"]) == (400, code)
+    assert refused.error["remedy"]
     assert not (tmp_path / "config.toml").exists()
     assert house.settings.limits.steps == 12
-
-
-def test_the_whole_house_checks_engines_and_sites_too(tmp_path: Path) -> None:
-    """A setting of the search backend is refused in its words; a good one makes it anew."""
-    env = load_environment({"SEARCHLOOP_HOME": str(tmp_path)}, {}, tmp_path)
-    house = open_services(env)
-    names = {setting.name for setting in house.declared()}
-    assert {"SEARCH_ENGINES", "SEARCH_ALLOWED_DOMAINS", "SEARCHLOOP_MODEL"} <= names
-    for bad in ({"SEARCH_ENGINES": "nope"}, {"SEARCH_ALLOWED_DOMAINS": "http://x"}):
-        with pytest.raises(ConfigError):
-            house.check(env.with_layer("config.toml", bad))
-    env.put("config.toml", {"SEARCH_ENGINES": "library", "SEARCHLOOP_LIMITS": "steps=2"})
-    house.use(house.check(env))
-    assert house.settings.limits.steps == 2
-    house.log.close()
 
 
 async def test_folders_of_the_library(tmp_path: Path) -> None:

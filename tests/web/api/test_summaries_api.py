@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.log.events import messages_from, sent
-from searchloop.agent.run.runner import Runner
-from searchloop.agent.tools.backend import LocalBackend
-from tests.agent.scripted import Hold, Scripted, SearchApp, reached, says
-from tests.web.house import Answer, allowed, living, make_house, request
+from tests.agent.scripted import MODEL, Hold, Scripted, reached, says
+from tests.web.api.test_attachments_api import with_files
+from tests.web.house import Answer
 
 
 async def test_a_summary_is_made_read_and_edited(tmp_path: Path) -> None:
@@ -17,16 +16,13 @@ async def test_a_summary_is_made_read_and_edited(tmp_path: Path) -> None:
     hold = Hold()
     answers = [says(f"Answer {n}.") for n in range(4)]
     model = Scripted([*answers, says("SHORT"), [hold]])
-    house = make_house(tmp_path)
-    backend = LocalBackend(SearchApp())
-    runner = Runner(house.settings, house.log, backend, providers=[model])
-    house.runner = runner
-    async with living(house) as app:
+    async with with_files(tmp_path, model) as (send, house, chat):
+        session, runner = chat.rpartition("/")[2], house.runner
+        await send("PATCH", chat, {"model": MODEL})
 
         async def ask(method: str, path: str, body: Any = None) -> Answer:
-            return await request(app, method, f"/api/sessions/{session}{path}", allowed(), body)
+            return await send(method, chat + path, body)
 
-        session = house.log.create_session(model="scripted:one").id
         for n in range(4):
             await ask("POST", "/messages", {"text": f"Question {n}?"})
             await runner.wait(session)

@@ -36,7 +36,6 @@ MEDIA: dict[str, Any] = {
     "forced_colors": "none",
     "media": "screen",
 }
-_VISITS = 10  # after so many the chats are deleted: two hundred in the list double a page's cost
 
 # What is stored is removed, and what the page would store on its way out is not stored.
 # A browser that stores nothing has nothing to forget.
@@ -61,10 +60,8 @@ def house(tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama) -> Iterat
     home = tmp_path_factory.mktemp("house")
     (home / "data").mkdir()  # else the model of that Ollama would answer
     (home / "data" / "config.toml").write_text('SEARCHLOOP_MODEL = "builtin:extractive"\n')
-    served = House(home, settings)
-    served.start()
-    yield served
-    served.stop()
+    with House(home, settings) as served:
+        yield served
 
 
 # Playwright keeps an asyncio loop while it runs, which tests elsewhere could not bear: hence no
@@ -140,46 +137,28 @@ class Watched:
 Enter = Callable[..., Page]
 
 
-class Profiles:
+@pytest.fixture(scope="package")
+def profiles(browser: Browser) -> Iterator[Callable[..., Watched]]:
     """Browser profiles by their options. Making one costs more than most tests: they are kept."""
+    kept: dict[str, Watched] = {}
 
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
-        self._kept: dict[str, Watched] = {}
-        self._visits = 0
-
-    def get(self, at: House, fresh: bool, options: dict[str, Any]) -> Watched:
+    def get(at: House, fresh: bool, options: dict[str, Any]) -> Watched:
         """The profile with these options; a `fresh` one has never seen the page."""
         key = json.dumps([at.url, options], sort_keys=True)
-        if fresh or key not in self._kept:
-            made = Watched(self._browser.new_context(**options), at.url)
-            if fresh:
-                return made
-            self._kept[key] = made
-        return self._kept[key]
+        if not fresh and key in kept:
+            return kept[key]
+        made = Watched(browser.new_context(**options), at.url)
+        if not fresh:
+            kept[key] = made
+        return made
 
-    def count_visit(self, house: House) -> None:
-        """Deletes the chats of `house` now and then, while no page looks on."""
-        self._visits += 1
-        if self._visits % _VISITS == 0:
-            house.call("DELETE", "/api/sessions")
-
-    def close(self) -> None:
-        """Closes those that were kept."""
-        for watched in self._kept.values():
-            watched.context.close()
-
-
-@pytest.fixture(scope="package")
-def profiles(browser: Browser) -> Iterator[Profiles]:
-    """The browser profiles of all tests here."""
-    kept = Profiles(browser)
-    yield kept
-    kept.close()
+    yield get
+    for watched in kept.values():
+        watched.context.close()
 
 
 @pytest.fixture
-def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
+def enter(profiles: Callable[..., Watched], house: House) -> Iterator[Enter]:
     """enter(**options) gives a page on an empty chat, in a browser profile with these options.
 
     All of them are checked at the end. `fresh=True` is for a test that must be the first to load
@@ -190,7 +169,7 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
     def make(at: House = house, *, fresh: bool = False, **options: Any) -> Page:
         wide = options if options.get("is_mobile") else {**options, "viewport": DESKTOP}
         kept = {name: wide[name] for name in wide if name not in MEDIA}
-        watched = profiles.get(at, fresh, kept)
+        watched = profiles(at, fresh, kept)
         used[watched] = fresh
         pages = watched.context.pages
         page = pages[0] if pages else watched.context.new_page()
@@ -211,7 +190,7 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
         if fresh:
             watched.context.close()
     found = [watched.faults() for watched in used]
-    profiles.count_visit(house)
+    house.call("DELETE", "/api/sessions")  # while no page looks on
     assert not any(found), found
 
 

@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 from searchloop.agent.log import EventLog
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import Received, Reply
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
@@ -134,6 +135,14 @@ class House:
         with urlopen(request, timeout=60) as response:
             text = response.read()
         return json.loads(text) if text else None
+
+    def asked(self, *questions: str, **settings: Any) -> str:
+        """A chat in which another program asked these, once all are answered; its id."""
+        path = f"/api/sessions/{self.call('POST', '/api/sessions', settings)['id']}"
+        for question in questions:
+            self.call("POST", f"{path}/messages", {"text": question})
+            until(lambda: not self.call("GET", path)["running"])
+        return path.rpartition("/")[2]
 
 
 Script = Callable[[list[dict[str, Any]]], Iterable[Any] | Reply]

@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import FloatRect, Locator, Page, Route, expect
 
 from tests.browser.house import LOCAL, House, LedOllama
+from tests.fakes import Reply
 from tests.waiting import until
 
 QUESTION = "How does the search switch decide between native and local search?"
@@ -26,7 +27,7 @@ def turn_on(page: Page) -> None:
 
 def box(page: Page) -> Locator:
     """Where the question is written."""
-    return page.get_by_label("Your question")
+    return page.locator("#question")
 
 
 def ask(page: Page, question: str = QUESTION) -> None:
@@ -43,14 +44,32 @@ def asked(page: Page, question: str = QUESTION) -> Locator:
     return wait_for_answer(page)
 
 
-def told(page: Page, ollama: LedOllama, question: str, *answer: Any) -> Locator:
-    """Asks the local model, which answers so; the turn once it is over."""
-    ollama.script = lambda messages: [
-        piece(messages) if callable(piece) else piece for piece in answer or ("Yes.",)
-    ]
-    if model(page).get_attribute("data-id") != LOCAL:
+def begun(page: Page, ollama: LedOllama, question: str, *answer: Any) -> Locator:
+    """Asks the local model, which answers so; the turn once it has begun."""
+    said = answer or ("Yes.",)
+    ollama.script = lambda messages: (
+        said[0]
+        if isinstance(said[0], Reply)
+        else [piece(messages) if callable(piece) else piece for piece in said]
+    )
+    if not page.locator('#model[data-id^="ollama:"]').count():
         choose_model(page, LOCAL)
-    return asked(page, question)
+    turns = page.locator(".turn").count()
+    ask(page, question)
+    expect(page.locator(".turn")).to_have_count(turns + 1)
+    return last_turn(page)
+
+
+def told(page: Page, ollama: LedOllama, question: str, *answer: Any) -> Locator:
+    """The same once it is over."""
+    begun(page, ollama, question, *answer)
+    return wait_for_answer(page)
+
+
+def give(page: Page, *files: tuple[str, str, bytes]) -> None:
+    """Chooses files as the button's dialog does."""
+    given = [{"name": n, "mimeType": kind, "buffer": data} for n, kind, data in files]
+    page.locator("#files").set_input_files(given)  # type: ignore[arg-type]
 
 
 def open_chat(page: Page, house: House, chat: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Enter
 from tests.browser.house import House
 from tests.browser.steps import last_turn, open_chat, place
+from tests.browser.test_evidence import answered, cites, show
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -36,22 +36,14 @@ BROKEN_WORDS = """() => [...document.querySelectorAll(".answer :is(th, td)")].fl
 
 def shown(page: Page, house: House) -> None:
     """Opens a chat whose log holds the answer."""
-    sources: list[dict[str, Any]] = []
-    for n, at in enumerate(PLACES, 1):
-        made = {"n": n, "url": f"https://{at}.example/", "title": f"The {at} coast"}
-        sources.append({**made, "state": "found"})
+    sources: list[dict[str, Any]] = [
+        {"n": n, "url": f"https://{at}.example/", "title": f"The {at} coast", "state": "found"}
+        for n, at in enumerate(PLACES, 1)
+    ]
     sources[0] |= {"published": "2026-03-09", "state": "opened"}
-    spans = {n: [list(m.span()) for m in re.finditer(rf"\[{n}\]", TEXT)] for n in (1, 2, 3, 4)}
-    citations = [
-        {"n": n, "url": sources[n - 1]["url"], "title": sources[n - 1]["title"], "quote": None,
-         "verified": None, "spans": places}
-        for n, places in spans.items()
-    ]  # fmt: skip
-    ended = {"run_id": "r", "reason": "stop", "answer": TEXT, "search_path": "local:ddg"}
-    ended |= {"citations": citations, "sources": sources, "usage": {}}
-    asked = ("user_message", {"text": "Tides?"})
-    open_chat(page, house, house.chat(asked, ("run_finished", ended)))
-    expect(last_turn(page).locator(".answer .chip").first).to_be_visible()
+    cited = cites(TEXT, *[{"verified": None}] * 5)
+    cited = [{**each, **source} for each, source in zip(cited, sources, strict=False)]
+    show(page, house, answered(house, text=TEXT, citations=cited, sources=sources))
 
 
 def test_everything_fits_a_phone_and_can_be_reached(enter: Enter, house: House) -> None:
@@ -147,7 +139,8 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
     expect(activity.locator(".spinner")).to_have_count(0)
     lists = {"citations": [], "sources": [], "usage": {**usage, "cost_usd": 0.0312}}
     message = {"text": "High.", "tool_calls": [], "suggestions": links}
-    house.log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
+    end = [("message", message), ("run_finished", {**ended, **lists})]
+    house.log.append(chat, end)
     summary = activity.locator("summary").first
     expect(summary).to_have_text("Searched 2 queries, read 3 pages, 6.2\u00a0s")
     expect(activity.locator("li").first).to_be_hidden()
@@ -162,13 +155,10 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
             "Left this computerthe chat, to OpenAI, 2 search queries, 3 page requests",
         ]
     )
-    log = house.log
-    chat = log.create_session(model="openai:gpt-6-luna").id
     dead = {"status": "error", "error": {"code": "timeout", "message": "Too slow.", "remedy": ""}}
     lost = [("page_opened", {"url": f"https://{place}.example/", **dead}) for place in PLACES[:3]]
-    log.append(chat, [*asked, ("run_started", started), *more[:1], *lost])
-    house.log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
-    open_chat(page, house, chat)
+    events = (*asked, ("run_started", started), *more[:1], *lost, *end)
+    open_chat(page, house, house.chat(*events, model=LUNA["model"]))
     told = "Searched 1 query, 3 pages could not be read, 6.2\u00a0s"
     expect(last_turn(page).locator(".activity > summary")).to_have_text(told)
     page.go_back()
@@ -186,7 +176,7 @@ SEARCHED = {"query": "tides 2023", "by": "local"}
 FOUND = ("search_finished", {**SEARCHED, "status": "ok", "results": 2, "attempts": []})
 # How it ran, how it ended, what is told of that, and what is not.
 TOLD: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...], tuple[str, ...]]] = {
-    "here": ({"local": True}, {}, ("Left this computerNothing", "Time"), ()),
+    "here": ({"local": True}, {}, ("Left this computerNothing", "Time", "no search"), ()),
     "imported": ({"imported": True}, {}, ("Answered byOpenAI",), ("Left this computer", "Time")),
     "thinking, at a price": (
         {"effort": "high"},

@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.steps import ask, asked, box, last_turn, switch, turn_on, wait_for_answer
+from tests.browser.house import House
+from tests.browser.steps import asked, box, chat_of, give, switch, turn_on, wait_for_answer
 
 
 def test_a_searched_answer_quotes_the_library_and_a_reload_shows_the_same(page: Page) -> None:
@@ -72,23 +73,34 @@ def test_a_paste_that_could_not_be_sent_is_refused_whole(page: Page) -> None:
     expect(box(page)).to_have_value("Before")
 
 
+FENCES = "one ``` two\n````\nthree"
+
+
 @pytest.mark.integration
-def test_long_pastes_and_many_files_leave_room_to_ask(page: Page) -> None:
-    """A long text goes along as a file, does not slow the box, and comes back with its question."""
+def test_long_pastes_and_many_files_leave_room_to_ask(page: Page, house: House) -> None:
+    """A long text goes along as a file, in a longer fence than its own, does not slow the box, and
+    comes back with its question."""
     page.evaluate(PASTE, "line of text\n" * 23_000)
     expect(page.locator("#shelf")).to_contain_text("Pasted text")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Attach images, PDFs or text").press("Enter")
+    chooser.value.set_files({"name": "a.md", "mimeType": "text/plain", "buffer": FENCES.encode()})
+    expect(box(page)).to_be_focused()
     put(page, [("../../x", 3), ("\u202egpj.exe", 3), ("empty", 0)])
     bubble = asked(page, "Mine").locator(".bubble")
-    expect(bubble.locator("summary")).to_contain_text(
-        ["Pasted text", "../../x", " gpj.exe", "empty"]
-    )
+    names = ["Pasted text", "a.md", "../../x", " gpj.exe", "empty"]
+    expect(bubble.locator("summary")).to_contain_text(names)
+    bubble.locator("summary").nth(1).click()
+    expect(bubble.locator("pre").nth(1)).to_have_text(FENCES)
+    events = house.call("GET", f"/api/sessions/{chat_of(page)}/export?format=json")["events"]
+    assert f"Attached file: a.md\n`````\n{FENCES}" in events[0]["text"]
     box(page).press("ArrowUp")
     expect(box(page)).to_have_value("Mine")
-    expect(page.locator("#shelf li")).to_have_count(4)
+    expect(page.locator("#shelf li")).to_have_count(5)
     put(page, [(f"file {i}", 190_000) for i in range(5)])
     expect(page.get_by_role("alert")).to_contain_text("file 4 does not fit beside the others")
     put(page, [(f"note {i}", 9) for i in range(200)])
-    expect(page.locator("#shelf li")).to_have_count(207)
+    expect(page.locator("#shelf li")).to_have_count(208)
     expect(page.get_by_role("button", name="Send")).to_be_in_viewport()
     assert page.evaluate("document.querySelector('#scroller').clientHeight") > 200
     page.get_by_role("button", name="Leave note 0 out").press("Enter")
@@ -97,17 +109,4 @@ def test_long_pastes_and_many_files_leave_room_to_ask(page: Page) -> None:
 
 def put(page: Page, files: list[tuple[str, int]]) -> None:
     """Texts with these names and so many characters."""
-    given = [{"name": n, "mimeType": "text/plain", "buffer": b"x" * size} for n, size in files]
-    page.locator("#files").set_input_files(given)  # type: ignore[arg-type]
-
-
-def test_without_search_the_built_in_model_says_what_it_is(page: Page) -> None:
-    """With the switch off nothing is searched, and the answer says why it has no quotes; nothing
-    but blanks is no question."""
-    ask(page, "   ")
-    expect(page.locator(".turn")).to_have_count(0)
-    turn = asked(page)
-    expect(turn.locator(".answer")).to_contain_text("Switch on web search")
-    expect(turn.locator(".facts")).to_contain_text("no search")
-    expect(turn.locator(".sources")).to_be_hidden()
-    assert last_turn(page).locator(".step").count() == 0
+    give(page, *((name, "text/plain", b"x" * size) for name, size in files))

@@ -8,19 +8,20 @@ import random
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.attached import LOCKED_PDF, pdf_of, png, png_of
-from tests.browser.house import LOCAL, MODEL, SEES, House, LedOllama
+from tests.browser.house import LOCAL, MODEL, SEES, LedOllama
 from tests.browser.steps import (
     ask,
     asked,
     box,
     came,
-    chat_of,
     choose_model,
+    give,
     hold,
     last_turn,
+    told,
     wait_for_answer,
 )
 
@@ -34,12 +35,6 @@ def page(page: Page) -> Page:
     """An empty chat whose model sees."""
     choose_model(page, f"ollama:{SEES}")
     return page
-
-
-def choose(page: Page, *files: tuple[str, str, bytes]) -> None:
-    """Chooses files as the button's dialog does."""
-    given = [{"name": n, "mimeType": kind, "buffer": data} for n, kind, data in files]
-    page.locator("#files").set_input_files(given)  # type: ignore[arg-type]
 
 
 def put(page: Page, kind: str, name: str, media: str, data: bytes) -> None:
@@ -76,7 +71,7 @@ def test_a_picture_goes_along(page: Page, ollama: LedOllama) -> None:
     ollama.script = lambda messages: ["A dial."]
     file = ("dial.png", "image/png", png(40, 30))
     for way in ("paste", "drop", "choose"):
-        choose(page, file) if way == "choose" else put(page, way, *file)
+        give(page, file) if way == "choose" else put(page, way, *file)
         expect(shelf(page)).to_have_text("dial.png1 kB")
         expect(shelf(page).locator("img")).to_have_js_property("naturalWidth", 40)
         expect(page.locator("#switch-state")).to_contain_text("The file stays on this computer.")
@@ -102,10 +97,9 @@ def test_a_picture_goes_along(page: Page, ollama: LedOllama) -> None:
 
 def test_a_picture_is_seen_at_full_size(page: Page, ollama: LedOllama) -> None:
     """Pressed or by keys; the arrows lead to the next one, Escape back."""
-    ollama.script = lambda messages: ["A dial."]
-    choose(page, ("dial.png", "image/png", png(40, 30)), ("plan.png", "image/png", png(60, 20)))
+    give(page, ("dial.png", "image/png", png(40, 30)), ("plan.png", "image/png", png(60, 20)))
     expect(page.locator("#shelf")).to_contain_text("plan.png")
-    asked(page, "What is this?").locator(".shot").first.focus()
+    told(page, ollama, "What is this?").locator(".shot").first.focus()
     page.keyboard.press("Enter")
     large = page.locator("#preview")
     expect(large.get_by_role("img", name="dial.png")).to_be_visible()
@@ -122,10 +116,9 @@ def test_a_large_picture_is_made_smaller(page: Page, ollama: LedOllama) -> None:
     """By the browser, to what models see; both sizes are told."""
     noise = random.Random(7)
     picture = png_of([noise.randbytes(2600) for _ in range(900)])
-    choose(page, ("photo.png", "image/png", picture))
+    give(page, ("photo.png", "image/png", picture))
     expect(shelf(page)).to_contain_text("2.3 MB, resized to")
-    ollama.script = lambda messages: ["Noise."]
-    expect(asked(page, "What is it?").locator(".bubble img")).to_have_js_property(
+    expect(told(page, ollama, "What is it?").locator(".bubble img")).to_have_js_property(
         "naturalWidth", 2000
     )
     assert images_of(ollama)[0][0].startswith(b"\xff\xd8\xff")
@@ -135,7 +128,7 @@ def test_a_pdf_is_cited_by_its_page(page: Page, ollama: LedOllama) -> None:
     """The shelf counts its pages; a mark leads to the words on the page that they stand on, with
     its verdict, and from the list to all of them in turn."""
     ollama.script = lambda messages: ["It weighs 318 kilograms [2]. The lid is of brass [2]."]
-    choose(page, REPORT, ("scan.pdf", "application/pdf", pdf_of(["", ""])))
+    give(page, REPORT, ("scan.pdf", "application/pdf", pdf_of(["", ""])))
     expect(shelf(page)).to_have_text(["data sheet.pdf3 pages", "scan.pdf2 pages, no text in it"])
     page.get_by_role("button", name="Leave scan.pdf out").press("Enter")
     turn = asked(page, "How heavy is it?")
@@ -174,7 +167,7 @@ def test_a_model_that_cannot_see_keeps_the_question(page: Page, ollama: LedOllam
     ollama.script = lambda messages: ["A dial."]
     choose_model(page, LOCAL)
     sent = len(ollama.chats)
-    choose(page, ("dial.png", "image/png", png()))
+    give(page, ("dial.png", "image/png", png()))
     ask(page, "What is it?")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text(f"{MODEL} cannot see images, and dial.png is one.")
@@ -203,7 +196,6 @@ def test_a_bad_file_is_refused_at_once(page: Page, ollama: LedOllama, tmp_path: 
     """Before anybody asks, each with its own reason; the others stay, and the question goes with
     them. Each kind of bad file is in tests/web/api/test_attachments_api.py.
     """
-    ollama.script = lambda messages: ["A dial."]
     box(page).fill("What is it?")
     for name, (_, data, _) in BAD.items():
         (tmp_path / name).write_bytes(data)
@@ -216,27 +208,8 @@ def test_a_bad_file_is_refused_at_once(page: Page, ollama: LedOllama, tmp_path: 
         expect(notes.filter(has_text=words)).to_have_count(1)
     expect(shelf(page)).to_have_count(1)
     expect(box(page)).to_have_value("What is it?")
-    asked(page, "What is it?")
+    told(page, ollama, "What is it?")
     assert images_of(ollama) == [[png()]]
-
-
-def test_a_text_goes_along_with_its_question(page: Page, house: House, ollama: LedOllama) -> None:
-    """Its name and length stand beside the box, its text under its name, within a longer fence."""
-    text = b"one ``` two\n````\nthree"
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Attach images, PDFs or text").press("Enter")
-    chooser.value.set_files({"name": "notes.md", "mimeType": "text/plain", "buffer": text})
-    expect(box(page)).to_be_focused()
-    put(page, "drop", "tides.csv", "text/csv", b"a,b")
-    expect(shelf(page)).to_have_count(2)
-    page.get_by_role("button", name="Leave tides.csv out").click()
-    ollama.script = lambda messages: ["Fences."]
-    attached = asked(page, "What is in my notes?").locator(".attached")
-    expect(page.locator("#shelf")).to_be_hidden()
-    attached.locator("summary").click()
-    expect(attached.locator("pre")).to_have_text(text.decode())
-    events = house.call("GET", f"/api/sessions/{chat_of(page)}/export?format=json")
-    assert "Attached file: notes.md\n`````\none" in events["events"][0]["text"]
 
 
 # What the server or the disk keeps waiting while somebody turns to another chat.
@@ -260,15 +233,13 @@ def test_a_file_stays_with_the_chat_that_it_was_given_to(
 
 def a_late_file(page: Page, slow: str, start: str) -> None:
     """Given in a chat that began so, and there once another is on show."""
-    held: list[Route] = []
     late = {"script": "**/attachments.js", "answer": "**/api/attachments"}.get(slow)
     page.reload()
-    if late:
-        page.route(late, lambda route: held.append(route))
-    else:
+    held = hold(page, late) if late else []
+    if not late:
         page.evaluate(SLOW_DISK)
     page.locator(start).click()
-    choose(page, ("dial.png", "image/png", png()), NOTE)
+    give(page, ("dial.png", "image/png", png()), NOTE)
     if late:
         came(page, held)
     page.locator("#new-temporary").click()
@@ -276,7 +247,7 @@ def a_late_file(page: Page, slow: str, start: str) -> None:
         route.continue_()
     page.unroute_all()
     page.evaluate("window.ready?.()")
-    choose(page, ("own.png", "image/png", png()))
+    give(page, ("own.png", "image/png", png()))
     expect(shelf(page)).to_have_text(["own.png1 kB"])
     page.locator("#new-chat").click()
     names = [] if start == "#new-temporary" else ["dial.png", "note.md"]
@@ -291,12 +262,11 @@ def test_a_refused_question_comes_back_to_its_own_chat(
     page: Page, ollama: LedOllama, start: str
 ) -> None:
     """With its picture and its text, while another chat is on show, and to no other chat."""
-    ollama.script = lambda messages: ["Yes."]
     page.locator(start).click()
     choose_model(page, f"ollama:{SEES}")
-    asked(page, "One")
+    told(page, ollama, "One")
     held = hold(page, "**/messages")
-    choose(page, ("dial.png", "image/png", png()), NOTE)
+    give(page, ("dial.png", "image/png", png()), NOTE)
     expect(shelf(page)).to_have_text(["dial.png1 kB", "note.md5 characters"])
     ask(page, "Two")
     came(page, held)

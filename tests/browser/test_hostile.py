@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from searchloop.render.markdown import render
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, House, LedOllama, called
-from tests.browser.steps import ask, asked, chat_of, choose_model, last_turn, told, wait_for_answer
+from tests.browser.steps import asked, chat_of, choose_model, told
 
 EVIL = "https://evil.example/collect?secret=1"
 HOSTILE = f"""\
@@ -90,32 +90,22 @@ def test_hostile_markdown_loads_and_runs_nothing(chatting: Page, ollama: LedOlla
         assert not re.search(r"\d", "".join(answer.locator("a.chip").all_inner_texts()))
 
 
-DRAW_ALL = """async (text) => {
+DRAW_ALL = """async ([blocks, forbidden]) => {
   const { render } = await import("/static/lib/dom.js");
   const place = document.body.appendChild(document.createElement("div"));
-  const scheme = /^\\s*(javascript|data|vbscript|blob|file):/i;
-  const cite = (n) => document.createTextNode(n);
-  for (const blocks of JSON.parse(text)) {
-    place.replaceChildren(...blocks.map((block) => render(block, cite)));
-    const bad = place.querySelector(FORBIDDEN) ?? place.querySelector("a");
-    if (bad) return bad.outerHTML;
-    for (const node of place.querySelectorAll("*")) {
-      for (const { name, value } of node.attributes) {
-        if (name.startsWith("on") || scheme.test(value)) return `${name}=${value}`;
-      }
-    }
-  }
-  await new Promise((done) => setTimeout(done, 100));
-  return "";
+  return blocks.flatMap((block) => {
+    place.replaceChildren(render(block, (n) => document.createTextNode(n)));
+    return [...place.querySelectorAll(forbidden)].map((node) => node.outerHTML);
+  });
 }"""
 
 
 def test_no_cut_of_the_stream_asks_anybody_for_anything(enter: Enter, house: House) -> None:
     """Each beginning of the text is drawn; a request, had the policy let it pass, would be seen."""
     page = enter(bypass_csp=True)
-    blocks = [block for end in range(len(HOSTILE) + 1) for block in render(HOSTILE[:end])]
-    cuts = json.dumps([[json.loads(each)] for each in {json.dumps(block) for block in blocks}])
-    assert page.evaluate(DRAW_ALL.replace("FORBIDDEN", json.dumps(FORBIDDEN)), cuts) == ""
+    cuts = [render(HOSTILE[:end]) for end in range(len(HOSTILE) + 1)]
+    drawn = {json.dumps(block): block for blocks in cuts for block in blocks}
+    assert page.evaluate(DRAW_ALL, [[*drawn.values()], f"{FORBIDDEN}, a"]) == []
     assert page.evaluate("window.hacked") is None
 
 
@@ -123,11 +113,9 @@ def test_hostile_words_in_questions_and_titles_are_words(
     chatting: Page, house: House, ollama: LedOllama
 ) -> None:
     """In the bubble, the heading, the list of chats and its buttons."""
-    ollama.script = lambda messages: ["Noted."]
     for payload in PAYLOADS:
-        ask(chatting, payload)
-        expect(last_turn(chatting).locator(".bubble")).to_have_text(payload)
-        wait_for_answer(chatting)
+        turn = told(chatting, ollama, payload, "Noted.")
+        expect(turn.locator(".bubble")).to_have_text(payload)
     chat = chat_of(chatting)
     for payload in PAYLOADS[:4]:
         house.call("PATCH", f"/api/sessions/{chat}", {"title": payload})
@@ -149,28 +137,3 @@ def test_thoughts_and_tool_results_are_words_too(chatting: Page, ollama: LedOlla
     expect(turn.locator(".thoughts-text")).to_contain_text("<script>")
     assert turn.locator(FORBIDDEN).count() == 0
     touch_everything(chatting)
-
-
-def test_the_browser_itself_would_refuse_markup_and_foreign_loads(
-    browser: Browser, house: House
-) -> None:
-    """The second lock: even code that tried could not parse markup or reach another host."""
-    page = browser.new_page()
-    page.goto(house.start_url)
-    tried, refused = page.evaluate(
-        """async () => {
-          const seen = [];
-          addEventListener("securitypolicyviolation", (e) => seen.push(e.effectiveDirective));
-          const tried = [];
-          try { document.body["inner" + "HTML"] = "<b>x</b>"; } catch (e) { tried.push(e.name); }
-          try { await fetch("https://evil.example/"); } catch (e) { tried.push(e.name); }
-          const image = new Image();
-          const failed = new Promise((r) => (image.onerror = () => r("image")));
-          image.src = "https://evil.example/x.png";
-          tried.push(await failed);
-          return [tried, seen];
-        }"""
-    )
-    assert tried == ["TypeError", "TypeError", "image"]
-    assert {"require-trusted-types-for", "connect-src", "img-src"} <= set(refused)
-    page.context.close()

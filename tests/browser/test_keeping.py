@@ -13,19 +13,17 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import asked, chat_of, choose_model, do, row, told
-from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(autouse=True)
-def tidy(house: House) -> Iterator[None]:
-    """No chats and no projects of other tests, and none for them."""
+def tidy(house: House, ollama: LedOllama) -> Iterator[None]:
+    """No chats and no projects of other tests, and none for them; a model that says yes."""
+    ollama.script = lambda messages: ["Yes."]
 
     def empty() -> None:
-        for which in ("", "?archived=true"):
-            for old in house.call("GET", f"/api/sessions{which}")["sessions"]:
-                house.call("DELETE", f"/api/sessions/{old['id']}")
+        house.call("DELETE", "/api/sessions")
         for old in house.call("GET", "/api/projects")["projects"]:
             house.call("DELETE", f"/api/projects/{old['id']}?chats=delete")
 
@@ -34,19 +32,11 @@ def tidy(house: House) -> Iterator[None]:
     empty()
 
 
-def chat(house: House, ollama: LedOllama, text: str, **more: Any) -> str:
-    """A chat with an answer."""
-    ollama.script = lambda messages: ["Yes."]
-    made: str = house.call("POST", "/api/sessions", {"model": LOCAL, **more})["id"]
-    house.call("POST", f"/api/sessions/{made}/messages", {"text": text})
-    until(lambda: not house.call("GET", f"/api/sessions/{made}")["running"])
-    return made
-
-
 def test_a_project_is_made_filled_and_asked(
     page: Page, house: House, ollama: LedOllama, tmp_path: Path
 ) -> None:
-    """By keys: its name, instructions and a file; a question on its page begins a chat of it."""
+    """By keys: its name, instructions and a file; a question on its page begins a chat of it. What
+    becomes of its chats is asked before it goes; archived, they are below the list."""
     ollama.script = lambda messages: ["In metres [1]."]
     page.get_by_role("button", name="New project").focus()
     page.keyboard.press("Enter")
@@ -90,15 +80,6 @@ def test_a_project_is_made_filled_and_asked(
     page.get_by_role("textbox", name="Name of the project").fill("Home")
     page.keyboard.press("Enter")
     expect(page.locator("#projects a")).to_contain_text("Home")
-
-
-def test_what_becomes_of_the_chats_of_a_project_is_asked(
-    page: Page, house: House, ollama: LedOllama
-) -> None:
-    """Before it goes; archived, they are below the list."""
-    made = house.call("POST", "/api/projects", {"name": "Home"})["id"]
-    chat(house, ollama, "How high is the wall?", project=made)
-    page.goto(f"{house.url}#/p/{made}")
     page.get_by_role("button", name="Delete the project").click()
     page.get_by_role("menuitem", name="Delete it and archive its chat").click()
     expect(page.locator("#projects a")).to_have_count(0)
@@ -106,11 +87,11 @@ def test_what_becomes_of_the_chats_of_a_project_is_asked(
     expect(page.locator(".session a")).to_have_text("How high is the wall?")
 
 
-def test_a_chat_is_moved_by_its_menu(page: Page, house: House, ollama: LedOllama) -> None:
+def test_a_chat_is_moved_by_its_menu(page: Page, house: House) -> None:
     """Into one project and out again; the project's own page, if it is on show, lists it or not,
     also once it is deleted."""
     one = house.call("POST", "/api/projects", {"name": "One"})
-    made = chat(house, ollama, "Trains at night")
+    made = house.asked("Trains at night", model=LOCAL)
     page.goto(f"{house.url}#/p/{one['id']}")
     expect(page.locator("#welcome")).to_contain_text("0 chats")
 
@@ -139,12 +120,10 @@ def test_a_chat_is_moved_by_its_menu(page: Page, house: House, ollama: LedOllama
     expect(listed).to_have_count(1)
 
 
-def test_several_chats_are_tagged_saved_and_archived_at_once(
-    page: Page, house: House, ollama: LedOllama
-) -> None:
+def test_several_chats_are_tagged_saved_and_archived_at_once(page: Page, house: House) -> None:
     """Tags are typed with commas and listed by a press; several chats leave as one file. Archived
     ones leave the list; a search finds them, with a word; they are listed by themselves."""
-    chats = [chat(house, ollama, text) for text in ("Puffins nest here", "Terns", "Gulls")]
+    chats = [house.asked(text, model=LOCAL) for text in ("Puffins nest here", "Terns", "Gulls")]
     page.reload()
     for one, tags in zip(chats, ("birds, cliffs,, birds", "birds", ""), strict=True):
         do(page, one, "Tags…")

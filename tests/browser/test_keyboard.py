@@ -9,7 +9,16 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.checks import axe
 from tests.browser.house import LOCAL, STALL, LedOllama
-from tests.browser.steps import QUESTION, ask, box, choose_model, place, switch, wait_for_answer
+from tests.browser.steps import (
+    QUESTION,
+    ask,
+    begun,
+    box,
+    choose_model,
+    place,
+    switch,
+    wait_for_answer,
+)
 
 MOST_TABS = 400  # the list of chats grows from test to test
 
@@ -63,7 +72,8 @@ def test_enter_sends_and_each_finished_paragraph_is_announced_once(
     paragraphs; what was there before is not read again."""
     ollama.script = lambda messages: ["Para", "graph one.\n\nPara", "graph two.\n\nUnfin", STALL]
     choose_model(page, LOCAL)
-    box(page).focus()
+    ask(page, "   ")  # which is no question
+    box(page).fill("")
     page.keyboard.type("first line")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("second line")
@@ -90,9 +100,7 @@ COMPOSING = """([key, isComposing]) => document.activeElement.dispatchEvent(
 @pytest.mark.integration
 def test_the_focus_is_never_nowhere_and_escape_has_layers(page: Page, ollama: LedOllama) -> None:
     """Whatever goes away, the focus stays in the page; a key of a composition is no command."""
-    ollama.script = lambda messages: ["Yes.", STALL]
-    choose_model(page, LOCAL)
-    ask(page, "Is it?")
+    begun(page, ollama, "Is it?", "Yes.", STALL)
     stopping = page.get_by_role("button", name="Stop answering")
     expect(page.locator(".answer")).to_have_text("Yes.")
     page.evaluate(COMPOSING, ["Escape", True])

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.checks import TOO_WIDE
 from tests.browser.conftest import SMALL, Enter
 from tests.browser.house import ROOT, House
+from tests.browser.steps import ask, asked
+from tests.browser.test_settings import opened
 
 pytestmark = pytest.mark.integration
 
@@ -140,9 +142,7 @@ def test_the_browser_chooses_a_language_and_the_setting_overrules(
         page.keyboard.press("Escape")
     page.locator("#switch").click()
     expect(page.locator("#web-search")).to_be_checked()
-    page.locator("#question").fill("SEARCHLOOP_OFFLINE")
-    page.locator("#send").click()
-    expect(page.locator(".turn")).to_have_attribute("aria-busy", "false")
+    asked(page, "SEARCHLOOP_OFFLINE")
     page.locator(".activity > summary").click()
     expect(page.locator(".steps")).to_be_visible()
     speaks_one_language(page, "answer")
@@ -170,8 +170,7 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     loaded = page.evaluate("performance.getEntriesByType('resource').map((each) => each.name)")
     assert [name.rsplit("/", 1)[1] for name in loaded if "/locales/" in name] == SPOKEN
     page.route("**/*", lambda route: route.abort())
-    page.locator("#question").fill("Wer?")
-    page.locator("#question").press("Enter")
+    ask(page, "Wer?")
     note = page.locator("#composer-notice")
     expect(note).to_contain_text("Der Server antwortet nicht.")
     page.unroute("**/*")
@@ -185,9 +184,7 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     page.locator("#question").press("Enter")
     expect(note).to_contain_text("Brave Search ist gerade ausgefallen")
     page.unroute("**/api/sessions")
-    page.locator("#open-settings").click()
-    page.locator('#settings nav [data-page="advanced"]').click()
-    box = page.locator("#set-SEARCHLOOP_LIMITS-searches")
+    box = opened(page, "advanced").locator("#set-SEARCHLOOP_LIMITS-searches")
     box.fill("none")
     box.blur()
     told = page.get_by_role("alert").filter(has_text="searches ist 'none'")
@@ -195,8 +192,7 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     page.keyboard.press("Escape")
     error = {"code": "forbidden", "message": "It said: not you.", "remedy": "Ask them."}
     page.route("**/messages", lambda r: r.fulfill(status=502, json={"error": error}))
-    page.locator("#question").fill("Warum?")
-    page.locator("#question").press("Enter")
+    ask(page, "Warum?")
     expect(note).to_contain_text("Der Anbieter lehnt die Anfrage ab.")
     expect(note.locator(".note")).to_have_attribute("data-code", "forbidden")
     note.locator("summary").click()

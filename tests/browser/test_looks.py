@@ -14,7 +14,7 @@ from searchloop.render.export import html
 from tests.browser.checks import DRAWN, axe, sticks_out
 from tests.browser.conftest import DESKTOP, SMALL, Enter
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import asked, place, told, turn_on, wait_for_answer
+from tests.browser.steps import asked, place, told, turn_on
 from tests.browser.views import RICH
 from tests.six_verdicts import answer
 from tests.waiting import until
@@ -28,7 +28,6 @@ PAINT_SLACK = 4  # the suite may share its machine; the figure itself is for an 
 def test_the_page_is_small_and_paints_at_once(enter: Enter, house: House) -> None:
     """Whole, with its headers and nothing cached, in the language with the longest words, under 32
     requests and 160 kB on the wire; and the first paint within its time."""
-    house.call("DELETE", "/api/sessions")
     page = enter(locale="de-DE")
     asked: set[str] = set()
     ended: dict[str, float] = {}
@@ -59,10 +58,7 @@ def painted(page: Page) -> float:
 
 
 def test_large_print_forced_colours_and_calm(enter: Enter) -> None:
-    """At 200 % of a small window there is room to read; states show without colours of ours.
-
-    On paper stands the whole chat, and nothing that could be pressed.
-    """
+    """At 200 % of a small window there is room to read; states show without colours of ours."""
     page = enter(viewport={"width": 640, "height": 400}, forced_colors="active")
     page.emulate_media(reduced_motion="reduce")
     track = page.locator("#switch .track")
@@ -73,22 +69,19 @@ def test_large_print_forced_colours_and_calm(enter: Enter) -> None:
     assert track.evaluate("n => getComputedStyle(n).transitionDuration") == "0s"
     assert sticks_out(page) == []
     assert place(page.locator("#scroller"))["height"] > 180
-    page.emulate_media(reduced_motion="no-preference", media="print")
-    for away in ("#sidebar", "#dock", ".turn .tools"):
-        expect(page.locator(away).first).to_be_hidden()
-    assert page.locator("#scroller").evaluate("n => n.scrollHeight <= n.clientHeight")  # all of it
-    page.emulate_media(media="screen")
 
 
 def test_on_paper_it_is_black_on_white_and_whole(enter: Enter, ollama: LedOllama) -> None:
-    """Whatever the theme; no line of code is cut, and no button of it is printed."""
-    page = enter(color_scheme="dark", viewport={"width": 720, "height": 1000})
+    """Whatever the theme; no line of code is cut, and nothing is printed that could be pressed."""
+    page = enter(color_scheme="dark", viewport={"width": 720, "height": 400})
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     turn = told(page, ollama, "Write a line", "```html\n<p>", "word " * 100, "\n```\n")
     page.emulate_media(media="print", color_scheme="dark")
     assert turn.evaluate("n => getComputedStyle(n).color") == "rgb(27, 28, 32)"
     assert turn.locator("pre").evaluate("n => n.scrollWidth <= n.clientWidth")
-    expect(turn.locator(".code-bar button").first).to_be_hidden()
+    for away in ("#sidebar", "#dock", ".turn .tools", ".code-bar button"):
+        expect(page.locator(away).first).to_be_hidden()
+    assert page.locator("#scroller").evaluate("n => n.scrollHeight <= n.clientHeight")  # all of it
 
 
 def send_is_inside(page: Page) -> bool:
@@ -121,9 +114,7 @@ def test_the_controls_have_room_at_every_width(enter: Enter, ollama: LedOllama) 
     page.locator("#composer").evaluate("n => n.style.removeProperty('width')")
     page.set_viewport_size(DESKTOP)
     ollama.script = lambda messages: ["```html\n<p>Ebb</p>\n```\n"]
-    page.locator("#question").fill("Ebb?")
-    page.locator("#question").press("Enter")
-    wait_for_answer(page).locator(".code-bar button").first.click()
+    asked(page, "Ebb?").locator(".code-bar button").first.click()
     expect(page.locator("#preview")).to_be_visible()
     page.locator("#question").fill("And what did the outer wall cost them in 1931? " * 2)
     assert send_is_inside(page)

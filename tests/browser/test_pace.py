@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 from bench.page import long_session
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import ask, choose_model, last_turn, open_chat, wait_for_answer
+from tests.browser.steps import ask, begun, last_turn, open_chat, wait_for_answer
 
 pytestmark = pytest.mark.integration
 TURNS = 200  # of a chat
@@ -135,10 +135,8 @@ def test_long_code_is_drawn_in_parts(page: Page, ollama: LedOllama) -> None:
     """Those off the screen are not laid out, those that stand are not made anew; all is copied."""
     half = [f"x{n} = some(words)  # of code\n" for n in range(3_000)]
     more, end = threading.Event(), threading.Event()
-    ollama.script = lambda messages: ["```\n", "".join(half), more, "".join(half), end, "```\n"]
-    choose_model(page, LOCAL)
-    ask(page, "Write it")
-    parts = last_turn(page).locator(".code .part")
+    pieces = ("```\n", "".join(half), more, "".join(half), end, "```\n")
+    parts = begun(page, ollama, "Write it", *pieces).locator(".code .part")
     expect(parts.nth(20)).to_be_attached()
     page.evaluate("window.first = document.querySelector('.part')")
     more.set()

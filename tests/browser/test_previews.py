@@ -10,8 +10,8 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
-from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
+from tests.browser.house import House, LedOllama
+from tests.browser.steps import last_turn, told
 
 pytestmark = pytest.mark.integration
 
@@ -69,11 +69,8 @@ def canary() -> Iterator[_Canary]:
 
 def shown(page: Page, ollama: LedOllama, lang: str, code: str) -> FrameLocator:
     """The frame in which such a code block is drawn, after a press."""
-    ollama.script = lambda messages: [f"Look:\n\n```{lang}\n{code}\n```\n"]
-    turns = page.locator(".turn").count()
-    ask(page, f"Draw it as {lang}")
-    expect(page.locator(".turn")).to_have_count(turns + 1)
-    wait_for_answer(page).get_by_role("button", name="Preview").click()
+    turn = told(page, ollama, f"Draw it as {lang}", f"Look:\n\n```{lang}\n{code}\n```\n")
+    turn.get_by_role("button", name="Preview").click()
     return page.frame_locator("#preview iframe").frame_locator("iframe")
 
 
@@ -89,7 +86,6 @@ def test_a_preview_loads_sends_and_touches_nothing(
     with browser.browser_type.launch(executable_path=chromium, args=args) as whole:
         page = whole.new_page()
         page.goto(house.start_url)
-        choose_model(page, LOCAL)
         frame = shown(page, ollama, "html", HOSTILE.format(at=at))
         for link in ("#link", "#code"):
             frame.locator(link).click(force=True)
@@ -97,9 +93,7 @@ def test_a_preview_loads_sends_and_touches_nothing(
         inside = frame.locator("html")
         assert inside.evaluate(REACH) == []
         frame.locator("#link").press("Enter")  # leads nowhere
-        ollama.script = lambda messages: ["Still here."]
-        ask(page, "And now?")
-        expect(last_turn(page)).to_contain_text("Still here.")
+        expect(told(page, ollama, "And now?", "Still here.")).to_contain_text("Still here.")
         assert not [f.url for f in page.frames if f.url.startswith(at)]
     assert canary.heard == 0
     with pytest.raises(OSError, match="501"):  # that it would have heard
@@ -127,14 +121,13 @@ def test_mermaid_is_drawn_by_a_library_that_reaches_nothing(
     """Without it the code stays, with the command that gets it; a wrong diagram says its error."""
     page = browser.new_page()
     page.goto(house.start_url)
-    choose_model(page, LOCAL)
     shown(page, ollama, "mermaid", "flowchart LR\n  Quay --> Ebb")
-    told = last_turn(page).locator(".code .note")
+    note = last_turn(page).locator(".code .note")
     kept = house.home / "data" / "mermaid.min.js"
-    expect(told).to_contain_text(f"curl -Lo '{kept}' https://")
+    expect(note).to_contain_text(f"curl -Lo '{kept}' https://")
     expect(page.locator("#preview")).to_have_count(0)
     last_turn(page).get_by_role("button", name="Preview").click()
-    expect(told).to_have_count(1)
+    expect(note).to_have_count(1)
     kept.write_text(LIBRARY.format(at=f"http://127.0.0.1:{canary.server_port}"))
     frame = shown(page, ollama, "mermaid", "flowchart LR\n  Quay --> Ebb")
     expect(frame.locator("svg text")).to_have_text("flowchart LR")
@@ -151,7 +144,6 @@ def test_mermaid_is_drawn_by_a_library_that_reaches_nothing(
 
 def test_drawings_pages_and_tables_open_beside_their_code(page: Page, ollama: LedOllama) -> None:
     """By a press; larger; saved as a file; Escape gives the focus back."""
-    choose_model(page, LOCAL)
     for name, (lang, code) in BLOCKS.items():
         frame = shown(page, ollama, lang, code)
         sheet = page.get_by_role("dialog", name=f"Preview: {name}")
@@ -169,10 +161,7 @@ def test_drawings_pages_and_tables_open_beside_their_code(page: Page, ollama: Le
         assert sheet.evaluate("sheet => sheet.matches(':modal')")
         page.keyboard.press("Escape")
         expect(last_turn(page).get_by_role("button", name="Preview")).to_be_focused()
-    ollama.script = lambda messages: ["```html\n", "x" * 1_000_001]
-    ask(page, "Too much")
-    expect(last_turn(page)).to_contain_text("Too much")
-    turn = wait_for_answer(page)
+    turn = told(page, ollama, "Too much", "```html\n", "x" * 1_000_001)
     turn.get_by_role("button", name="Preview").click()
     expect(page.locator("#preview p")).to_contain_text("too long to be drawn here")
     page.get_by_role("button", name="New chat", exact=True).click()

@@ -56,6 +56,9 @@ def test_a_stranger_signs_in_by_the_page(scripts: bool, browser: Browser, kept: 
     expect(page).to_have_title("searchloop")
     assert page.url == kept.url
     assert kept.token not in json.dumps(context.cookies())
+    if not scripts:  # one sentence, and no button that does nothing
+        expect(page.locator(".noscript")).to_contain_text("This page needs JavaScript")
+        assert page.get_by_role("button").count() == 0
     context.close()
 
 

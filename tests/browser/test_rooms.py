@@ -105,7 +105,12 @@ def test_a_pasted_key_is_tested_and_then_its_models_are_there(enter: Enter, desk
 def test_models_of_an_own_server_come_and_go(enter: Enter, desk: House) -> None:
     """Got by name, told with their size, chosen, and deleted after one more question."""
     page = enter(desk)
+    pull = {"model": "ollama:half:1b", "state": "running", "status": "pulling", "error": None}
+    half = {"pulls": [{**pull, "done": 50, "total": 200}]}
+    page.route("**/api/models/pull", lambda route: route.fulfill(json=half))
     card = opened(page, "models").locator("#provider-ollama")
+    expect(card.get_by_role("progressbar")).to_have_attribute("value", "50")
+    page.unroute("**/api/models/pull")
     expect(card.locator(".tag").first).to_have_text("works")
     expect(card.locator(".row").first).to_contain_text("5.2 GB")
     card.get_by_label("Get another model").fill("nobody:1b")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from bench.page import long_session
 from tests.browser.checks import sticks_out
-from tests.browser.conftest import DESKTOP, Enter
+from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import (
     ask,
+    begun,
     box,
     came,
     chat_of,
@@ -29,7 +30,6 @@ pytestmark = pytest.mark.integration
 
 SLOW = 180_000  # milliseconds that so long a chat may take on a machine that does much else
 
-
 SEEN = """hidden => {
   Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
   document.dispatchEvent(new Event("visibilitychange"));
@@ -41,9 +41,7 @@ def test_eight_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
     """All of them load and show the answer, though a browser has six connections to a server. A tab
     that is gone back to is told twice, as seen and as focused: it goes on all the same."""
     gate = threading.Event()
-    ollama.script = lambda messages: ["One. ", gate, "Two."]
-    choose_model(page, LOCAL)
-    ask(page, "Count")
+    begun(page, ollama, "Count", "One. ", gate, "Two.")
     expect(last_turn(page).locator(".answer")).to_contain_text("One.")
     tabs = [page.context.new_page() for _ in range(7)]
     for tab in tabs:
@@ -94,13 +92,10 @@ def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> N
 
 def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedOllama) -> None:
     """What comes late is not taken for the chat on show, and no question is sent to it."""
-    told(page, ollama, "first", lambda m: f"To {m[-1]['content']}.")
+    told(page, ollama, "first")
     first = page.url
     page.locator("#new-chat").click()
-    choose_model(page, LOCAL)
-    ask(page, "second")
-    expect(last_turn(page).locator(".bubble")).to_have_text("second")
-    wait_for_answer(page)
+    told(page, ollama, "second")
     second = page.url
     slow: list[Route] = []
     page.route("**/api/sessions/*", lambda r: slow.append(r) if _is_change(r) else r.continue_())
@@ -171,7 +166,6 @@ def test_a_chat_of_five_thousand_turns_opens_and_is_asked(
     said = "() => [...document.querySelectorAll('.turn .answer')].at(-1).textContent"
     until(lambda: page.evaluate(said) == "Still here.")
     expect(newest).to_be_in_viewport()
-    house.call("DELETE", f"/api/sessions/{chat}")
 
 
 def test_a_tab_that_slept_for_a_day_shows_what_came(
@@ -228,14 +222,3 @@ def test_a_link_to_what_is_gone_says_so(page: Page, house: House) -> None:
         expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible()
         expect(box(page)).to_have_value("Kept")
         expect(page).to_have_url(f"{house.url}#/")
-
-
-def test_without_javascript_there_is_one_sentence(browser: Browser, house: House) -> None:
-    """And no button that does nothing."""
-    context = browser.new_context(java_script_enabled=False, viewport=DESKTOP)
-    page = context.new_page()
-    page.goto(house.start_url)
-    expect(page.locator(".noscript")).to_be_visible()
-    expect(page.locator(".noscript")).to_contain_text("This page needs JavaScript")
-    assert page.get_by_role("button").count() == 0
-    context.close()

@@ -11,12 +11,12 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from searchloop.web.gate import MAX_IMPORT
 from tests.browser.checks import axe, sticks_out
 from tests.browser.conftest import DESKTOP, Enter
-from tests.browser.house import LOCAL, MODEL, ROOT, House, LedOllama
+from tests.browser.house import LOCAL, ROOT, House, LedOllama
 from tests.browser.steps import asked, choose, choose_model, open_chat, switch
 
 pytestmark = pytest.mark.integration
@@ -155,25 +155,6 @@ def test_each_tool_of_a_server_has_a_switch(page: Page, ollama: LedOllama, tmp_p
     server.get_by_role("button", name="Forget sums").click()
     server.get_by_role("button", name="Forget it for good").click()
     expect(server).to_have_count(0)
-
-
-def test_how_far_a_model_is_and_why_one_cannot_be_had(page: Page) -> None:
-    """A bar while it is got, and the reason in words."""
-    pull = {"model": "ollama:tiny:1b", "state": "running", "status": "pulling", "error": None}
-    pulls = {"pulls": [{**pull, "done": 50, "total": 200}]}
-
-    def told(route: Route) -> None:
-        route.fulfill(json=pulls) if route.request.method == "GET" else route.fallback()
-
-    page.route("**/api/models/pull", told)
-    dialog = opened(page, "models")
-    expect(dialog).to_contain_text(MODEL)
-    expect(dialog.get_by_role("progressbar")).to_have_attribute("value", "50")
-    dialog.get_by_label("Get another model").fill("tiny:1b")
-    dialog.get_by_label("Get another model").press("Enter")
-    alert = dialog.get_by_role("alert").filter(has_text="SEARCHLOOP_OFFLINE is on")
-    expect(alert).to_be_visible()
-    page.unroute("**/api/models/pull")
 
 
 # Whatever a script of the page could read, now or after a reload; cookies that it cannot are told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -20,46 +19,40 @@ TITLES = ("Trains at night", "Résumé שלום 🚂")
 
 
 @pytest.fixture
-def chats(house: House, ollama: LedOllama) -> list[dict[str, Any]]:
+def chats(house: House, ollama: LedOllama) -> list[str]:
     """Two chats with something in them, the newest first; no others."""
-    for old in house.call("GET", "/api/sessions")["sessions"]:
-        house.call("DELETE", f"/api/sessions/{old['id']}")
+    house.call("DELETE", "/api/sessions")
     ollama.script = lambda messages: ["Yes."]
-    for title in TITLES:
-        chat = house.call("POST", "/api/sessions", {"model": LOCAL})
-        house.call("POST", f"/api/sessions/{chat['id']}/messages", {"text": title})
-    until(lambda: not any(s["running"] for s in house.call("GET", "/api/sessions")["sessions"]))
-    listed: list[dict[str, Any]] = house.call("GET", "/api/sessions")["sessions"]
-    return sorted(listed, key=lambda session: TITLES.index(session["title"]), reverse=True)
+    return [house.asked(title, model=LOCAL) for title in TITLES][::-1]
 
 
 def test_chats_are_listed_opened_renamed_and_pinned(
-    chats: list[dict[str, Any]], page: Page, house: House, ollama: LedOllama
+    chats: list[str], page: Page, house: House, ollama: LedOllama
 ) -> None:
     """Today's chats stand under Today; a click opens one with its settings, the browser's Back
     returns. Enter keeps a new name, Escape the old one. A pin survives a reload; a temporary chat
     is not listed and is gone once it is left."""
     expect(page.locator("#sessions h2")).to_have_text(["Today"])
-    row(page, chats[0]["id"]).locator("a").click()
+    row(page, chats[0]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[1])
-    row(page, chats[1]["id"]).locator("a").click()
+    row(page, chats[1]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[0])
     expect(page.locator(".bubble")).to_have_text(TITLES[0])
     expect(model(page)).to_have_attribute("data-id", LOCAL)
     page.go_back()
     expect(page.locator("#title")).to_have_text(TITLES[1])
-    line = row(page, chats[1]["id"])
+    line = row(page, chats[1])
     for typed, key in (("Night trains", "Enter"), ("something else", "Escape")):
-        do(page, chats[1]["id"], "Rename")
+        do(page, chats[1], "Rename")
         page.keyboard.type(typed)
         page.keyboard.press(key)
         expect(line.locator("a")).to_have_text("Night trains")
-    assert house.call("GET", f"/api/sessions/{chats[1]['id']}")["title"] == "Night trains"
+    assert house.call("GET", f"/api/sessions/{chats[1]}")["title"] == "Night trains"
     ollama.script = lambda messages: ["Between us."]
-    do(page, chats[1]["id"], "Pin")
+    do(page, chats[1], "Pin")
     expect(page.locator("#sessions h2")).to_have_text(["Pinned", "Today"])
     page.reload()
-    expect(page.locator(".session").first).to_have_attribute("data-id", chats[1]["id"])
+    expect(page.locator(".session").first).to_have_attribute("data-id", chats[1])
     page.get_by_role("button", name="New temporary chat").click()
     expect(page.locator("#temporary")).to_be_visible()
     ask(page, "/pl")
@@ -72,7 +65,7 @@ def test_chats_are_listed_opened_renamed_and_pinned(
     expect(page.locator("#temporary")).to_be_hidden()
 
 
-def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> None:
+def test_search_narrows_the_list(chats: list[str], page: Page) -> None:
     """Letters leave what has them; nothing found is said; what was found for earlier letters does
     not stand under the later ones."""
     late = hold(page, "**/api/sessions?*q=late*")
@@ -95,12 +88,12 @@ def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> Non
     expect(page.locator(".session")).to_have_count(2)
 
 
-def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, house: House) -> None:
+def test_deleting_can_be_taken_back(chats: list[str], page: Page, house: House) -> None:
     """Undo opens the chat again; without it the chat is gone when the page is left. A deletion that
     the server did not hear of in that moment is made by the next page."""
-    line = row(page, chats[0]["id"])
+    line = row(page, chats[0])
     line.locator("a").click()
-    do(page, chats[0]["id"], "Delete")
+    do(page, chats[0], "Delete")
     expect(line).to_have_count(0)
     expect(page.locator("#title")).to_have_text("New chat")
     undo = page.get_by_role("button", name="Undo")
@@ -109,32 +102,30 @@ def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, hou
     undo.click()
     expect(line).to_have_count(1)
     expect(page.locator("#title")).to_have_text(TITLES[1])
-    do(page, chats[0]["id"], "Delete")
+    do(page, chats[0], "Delete")
     expect(line).to_have_count(0)
     page.goto(house.url + "?left")
     expect(page.locator(".session")).to_have_count(1)
     left = [s["id"] for s in house.call("GET", "/api/sessions")["sessions"]]
-    assert left == [chats[1]["id"]]
-    page.evaluate("(id) => sessionStorage.setItem('searchloop.deleting', id)", chats[1]["id"])
+    assert left == [chats[1]]
+    page.evaluate("(id) => sessionStorage.setItem('searchloop.deleting', id)", chats[1])
     page.reload()
     expect(page.locator(".session")).to_have_count(0)
     until(lambda: house.call("GET", "/api/sessions")["sessions"] == [])
     until(lambda: not page.evaluate("sessionStorage.getItem('searchloop.deleting')"))
 
 
-def test_a_chat_that_answers_has_a_dot(
-    chats: list[dict[str, Any]], page: Page, ollama: LedOllama
-) -> None:
+def test_a_chat_that_answers_has_a_dot(chats: list[str], page: Page, ollama: LedOllama) -> None:
     """One sees from another chat that this one is busy, and that it is done."""
     ollama.script = lambda messages: ["Slowly", STALL]
-    row(page, chats[0]["id"]).locator("a").click()
+    row(page, chats[0]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[1])
     ask(page, "Go on")
-    busy = row(page, chats[0]["id"]).get_by_role("img", name="answering now")
+    busy = row(page, chats[0]).get_by_role("img", name="answering now")
     expect(busy).to_be_visible()
-    row(page, chats[1]["id"]).locator("a").click()
+    row(page, chats[1]).locator("a").click()
     expect(busy).to_be_visible()
-    row(page, chats[0]["id"]).locator("a").click()
+    row(page, chats[0]).locator("a").click()
     page.get_by_role("button", name="Stop answering").click()
     expect(busy).to_have_count(0)
 
@@ -185,14 +176,9 @@ def test_words_of_a_chat_are_found_and_lead_to_their_turn(
 ) -> None:
     """Snippets with marked words; a click scrolls to the turn, also to another version of it."""
     ollama.script = lambda messages: ["The samovar is hot. " + "It rains. " * 400]
-    chat = house.call("POST", "/api/sessions", {"model": LOCAL})
-    path = f"/api/sessions/{chat['id']}"
-    first = 0
-    for number, text in enumerate(("Where is the zeppelin?", "And tea?", "And then?")):
-        started = house.call("POST", f"{path}/messages", {"text": text})
-        first = first or started["seq"] + 1
-        until(lambda: not house.call("GET", path)["running"])
-        assert house.call("GET", path)["messages"] == number + 1
+    chat = house.asked("Where is the zeppelin?", "And tea?", "And then?", model=LOCAL)
+    path = f"/api/sessions/{chat}"
+    first = next(event.seq for event in house.log.read(chat) if event.type == "user_message")
     page.get_by_role("searchbox", name="Search chats").fill("zeppelins")
     place = page.locator(".places a")
     expect(place).to_have_count(1)
@@ -207,6 +193,5 @@ def test_words_of_a_chat_are_found_and_lead_to_their_turn(
     expect(turn).to_have_count(0)
     address = page.url.partition("#")[0]
     page.goto("about:blank")
-    page.goto(f"{address}#/s/{chat['id']}/{first}")
+    page.goto(f"{address}#/s/{chat}/{first}")
     expect(turn).to_be_in_viewport()
-    house.call("DELETE", path)

@@ -22,6 +22,7 @@ from tests.browser.steps import (
     turn_on,
     wait_for_answer,
 )
+from tests.browser.test_settings import opened
 
 
 def tools(ollama: LedOllama) -> set[str]:
@@ -92,6 +93,8 @@ NATIVE = {
     "local": False,
     "search_usd": 0.01,
 }
+MODELS = {"models": [NATIVE], "default": NATIVE["id"], "servers": [], "search": "auto"}
+DDG = {"name": "ddg", "position": 1, "available": True, "remote": True, "needs": []}
 
 
 def settings_changed(page: Page) -> None:
@@ -104,10 +107,9 @@ def test_the_switch_says_what_leaves_and_what_it_costs(page: Page, house: House)
     label, state = page.locator("#switch"), page.locator("#switch-state")
     stays = "Only the library is ready: no search leaves this machine.\nSearching costs nothing."
     expect(label).to_have_attribute("title", stays)
-    models = {"models": [NATIVE], "default": NATIVE["id"], "servers": [], "search": "auto"}
-    ddg = {"name": "ddg", "position": 1, "available": True, "remote": True, "needs": []}
-    brave = {**ddg, "name": "brave", "position": 2, "needs": ["BRAVE_API_KEY"]}
-    engines = {"engines": [ddg, brave], "offline": False}
+    models = dict(MODELS)
+    brave = {**DDG, "name": "brave", "position": 2, "needs": ["BRAVE_API_KEY"]}
+    engines = {"engines": [DDG, brave], "offline": False}
     page.route("**/api/models", lambda route: route.fulfill(json=models))
     page.route("**/api/engines", lambda route: route.fulfill(json=engines))
     settings_changed(page)
@@ -128,7 +130,7 @@ def test_the_switch_says_what_leaves_and_what_it_costs(page: Page, house: House)
     told = "A search sends its words.*to DuckDuckGo, Brave, and opens pages.*\n"
     told += ".*may count against your key for Brave"
     expect(label).to_have_attribute("title", re.compile(told))
-    engines["engines"] = [{**ddg, "resting": {"seconds": 30, "cause": "network"}}, brave]
+    engines["engines"] = [{**DDG, "resting": {"seconds": 30, "cause": "network"}}, brave]
     settings_changed(page)
     expect(state).to_have_text(
         "Web search is on: searched from here with Brave, read by Luna at OpenAI."
@@ -143,22 +145,18 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
 ) -> None:
     """Who will be asked instead, why, and what to do: in every chat once queries are to be shown
     first, and in one that has read private data."""
-    shown = {"models": [NATIVE], "default": NATIVE["id"], "servers": [], "search": "auto"}
-    ddg = {"name": "ddg", "position": 1, "available": True, "remote": True, "needs": []}
 
     def told(route: Route) -> None:
         held = house.call("GET", "/api/models")["held_back"]
-        route.fulfill(json={**shown, "held_back": held})
+        route.fulfill(json={**MODELS, "held_back": held})
 
     page.route("**/api/models", told)
-    page.route("**/api/engines", lambda route: route.fulfill(json={"engines": [ddg]}))
+    page.route("**/api/engines", lambda route: route.fulfill(json={"engines": [DDG]}))
     settings_changed(page)
     state = page.locator("#switch-state")
     own = "Web search is on: searched by OpenAI itself."
     expect(state).to_have_text(own)
-    page.locator("#open-settings").click()
-    page.locator('#settings nav [data-page="tools"]').click()
-    review = page.get_by_label("Show me every search query")
+    review = opened(page, "tools").get_by_label("Show me every search query")
     review.check()
     expect(state).to_have_text(
         "Web search is on: searched from here with DuckDuckGo, not by OpenAI itself: your rules "

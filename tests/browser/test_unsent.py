@@ -16,6 +16,7 @@ from tests.browser.steps import (
     came,
     chat_of,
     do,
+    give,
     hold,
     open_chat,
     row,
@@ -36,13 +37,6 @@ def kept(page: Page) -> dict[str, str]:
     return {entry["chat"]: entry["text"] for entry in json.loads(page.evaluate(KEPT))}
 
 
-def chat_called(house: House, title: str) -> str:
-    """A chat that the list shows."""
-    made: str = house.call("POST", "/api/sessions", {})["id"]
-    house.call("POST", f"/api/sessions/{made}/messages", {"text": title})
-    return made
-
-
 def to(page: Page, chat: str) -> None:
     """Opens a chat of the list."""
     link = page.locator(f'.session[data-id="{chat}"] a')
@@ -53,14 +47,13 @@ def to(page: Page, chat: str) -> None:
 def test_each_chat_keeps_its_own_words(page: Page, house: House) -> None:
     """Over a switch, a reload and a page that goes without a word; files too. What is emptied is
     forgotten, and so is what waits in a chat that is deleted."""
-    first, second = chat_called(house, "One"), chat_called(house, "Two")
+    first, second = house.asked("One"), house.asked("Two")
     page.reload()
     box(page).fill("new\n\nwith lines")
     to(page, first)
     expect(box(page)).to_have_value("")
     box(page).fill("für eins <b>")
-    note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"```\nnote"}
-    page.locator("#files").set_input_files(note)
+    give(page, ("a.md", "text/plain", b"```\nnote"))
     file = page.locator("#shelf .file")
     expect(file).to_contain_text("a.md")
     to(page, second)
@@ -90,7 +83,7 @@ def test_each_chat_keeps_its_own_words(page: Page, house: House) -> None:
 def test_what_is_typed_before_the_script_is_there_stays(page: Page, house: House) -> None:
     """On a slow line the box is there first, also of a chat; a reload has the words once."""
     typed_too_early(page)
-    page.goto(f"{house.url}#/s/{chat_called(house, 'One')}")
+    open_chat(page, house, house.asked("One"))
     wait_for_answer(page)
     typed_too_early(page)
 
@@ -115,15 +108,14 @@ def test_a_question_that_waits_for_its_file_is_not_taken_for_another(
     page: Page, house: House
 ) -> None:
     """Whoever opens another chat meanwhile sends nothing there, and finds both in their chats."""
-    first, second = chat_called(house, "One"), chat_called(house, "Two")
+    first, second = house.asked("One"), house.asked("Two")
     page.reload()
     to(page, second)
     box(page).fill("for two")
     to(page, first)
     wait_for_answer(page)
     held = hold(page, "**/attachments.js")
-    note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"note"}
-    page.locator("#files").set_input_files(note)  # type: ignore[arg-type]
+    give(page, ("a.md", "text/plain", b"note"))
     came(page, held)
     ask(page, "for one")
     to(page, second)
@@ -172,7 +164,7 @@ def test_what_was_not_taken_comes_back(page: Page, house: House) -> None:
     """A question that is refused, or on its way when the page is reloaded, is in the box again
     before what was typed since; so is one that was being edited, also when its chat is left. Once
     it is taken it is forgotten."""
-    open_chat(page, house, chat_called(house, "One"))
+    open_chat(page, house, house.asked("One"))
     wait_for_answer(page)
     held = hold(page, "**/messages")
     ask(page, "And this?")

@@ -117,15 +117,12 @@ RUN = {"run_id": "r", "model": "m", "mode": "agent", "search": "off", "search_pa
 
 def test_what_happens_in_a_hidden_tab_is_told(page: Page, house: House) -> None:
     """A refusal is a sentence; a call that waits is told, a short answer in the title alone."""
-    log = house.log
-    chat = log.create_session(model="builtin:extractive", mode="agent").id
-    log.append(chat, [("user_message", {"text": "Change my notes"}), ("run_started", RUN)])
+    asked = [("user_message", {"text": "Change my notes"}), ("run_started", RUN)]
+    chat = house.chat(*asked, model="builtin:extractive", mode="agent")
     house.call("PATCH", f"/api/sessions/{chat}", {"title": "Tides"})
     open_chat(page, house, chat)
     page.evaluate(HIDDEN)
-    page.locator("#open-settings").click()
-    page.locator('#settings nav [data-page="appearance"]').click()
-    wanted = page.get_by_role("switch", name="A notice of the browser")
+    wanted = opened(page, "appearance").get_by_role("switch", name="A notice of the browser")
     for answer in ("denied", "granted"):
         page.evaluate("given => { window.answer = given; }", answer)
         wanted.click()
@@ -139,12 +136,12 @@ def test_what_happens_in_a_hidden_tab_is_told(page: Page, house: House) -> None:
     page.get_by_role("switch", name="A short sound").click()
     page.keyboard.press("Escape")
     page.evaluate("window.away = true")
-    log.append(chat, [("tool_call", CALL), ("approval_requested", {**CALL, "server": None})])
+    house.log.append(chat, [("tool_call", CALL), ("approval_requested", {**CALL, "server": None})])
     expect(page).to_have_title("Waiting for you: Tides - searchloop")
     assert page.evaluate("[told, rung]") == [[["Waiting for you", "Tides"]], 1]
     page.evaluate(SEEN)
     expect(page).to_have_title("Tides - searchloop")
     page.evaluate("window.away = true")
-    log.append(chat, [("run_finished", {"reason": "stop", "answer": "Done."})])
+    house.log.append(chat, [("run_finished", {"reason": "stop", "answer": "Done."})])
     expect(page).to_have_title("Answer ready: Tides - searchloop")
     assert page.evaluate("[told.length, rung]") == [1, 1]

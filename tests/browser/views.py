@@ -18,6 +18,7 @@ from tests.browser.steps import (
     box,
     choose_model,
     do,
+    give,
     last_turn,
     model,
     open_chat,
@@ -115,8 +116,7 @@ def picking(page: Page, **more: Any) -> None:
 
 def commanding(page: Page, **more: Any) -> None:
     """The commands, and a file that goes along."""
-    note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"hi"}
-    page.locator("#files").set_input_files(note)
+    give(page, ("a.md", "text/plain", b"hi"))
     box(page).press_sequentially("/se")
     expect(page.locator('#slash [role="option"]').first).to_be_visible()
 
@@ -221,8 +221,7 @@ def removed(page: Page, **more: Any) -> None:
     last_turn(page).hover()
     last_turn(page).get_by_role("button", name="Remove this question").click()
     expect(page.locator("#removed")).to_be_visible()
-    bad = [{"name": f"{n}.png", "mimeType": "image/png", "buffer": b"\0"} for n in range(9)]
-    page.locator("#files").set_input_files(bad)  # type: ignore[arg-type]
+    give(page, *((f"{n}.png", "image/png", b"\0") for n in range(9)))
     expect(page.locator("#composer-notice .note")).to_have_count(9)
 
 
@@ -255,8 +254,7 @@ def at_home(page: Page, house: House, after: ExitStack, **more: Any) -> None:
     after.callback(house.call, "DELETE", f"/api/projects/{made}?chats=delete")
     data = {"name": "a.md", "data": "aGk="}
     house.call("POST", f"/api/projects/{made}/files", data)
-    chat = house.call("POST", "/api/sessions", {"project": made})["id"]
-    house.call("POST", f"/api/sessions/{chat}/messages", {"text": "Who are you?"})
+    chat = house.asked("Who are you?", project=made)
     folder = house.home / "papers"
     folder.mkdir(exist_ok=True)
     (folder / "a.md").write_text("# Tides\n\nEbb is at six.", "utf-8")

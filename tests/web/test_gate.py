@@ -214,6 +214,7 @@ def test_every_answer_is_sealed() -> None:
         directives = got["content-security-policy"].split("; ")
         assert directives[0] == "default-src 'none'"
         assert {"script-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(directives)
+        assert {"connect-src 'self'", "img-src 'self' data:"} <= set(directives)
         assert "require-trusted-types-for 'script'" in directives
         assert len(answer.repeated) == len(got)
         assert not [name for name in got if name.startswith("access-control")]

@@ -190,12 +190,6 @@ def test_a_write_is_asked_about_with_its_diff(tmp_path: Path) -> None:
         assert chat.ended()[0] == 0
 
 
-def test_a_chat_of_other_bytes_ends_with_a_sentence(cli: Cli) -> None:
-    """Piped in, in another encoding than UTF-8."""
-    ran = cli("chat", stdin=b"caf\xe9\n")
-    assert (ran.code, "not UTF-8" in ran.err) == (2, True)
-
-
 def test_without_a_command_and_a_terminal_there_is_help(cli: Cli) -> None:
     """On a terminal it is a chat."""
     ran = cli()

@@ -45,6 +45,7 @@ STREAMS = {  # a line of the shell -> its exit code, and a word of what is shown
     "searchloop models -o json | head -c 1": (0, "{"),
     f"echo '{PING}' | searchloop mcp serve | true": (0, "speaks MCP"),
     "printf '\\377' | searchloop ask": (2, "not UTF-8"),
+    "printf '\\377' | searchloop chat": (2, "not UTF-8"),
 }
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from searchloop.cli import doctor
-from searchloop.cli.main import main
 from tests.agent.mcp.http_server import site
 from tests.agent.mcp.served import HOSTILE, hostile, settings_of, write
 from tests.cli.conftest import Cli
@@ -24,16 +23,12 @@ SERVER = (sys.executable, "-I", "-S", HOSTILE)
 
 
 @pytest.fixture
-def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mcp:
-    """Runs `searchloop mcp ARGS` in this process: exit code, output, errors."""
-    monkeypatch.setenv("SEARCHLOOP_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+def mcp(cli: Cli) -> Mcp:
+    """Runs `searchloop mcp ARGS`: exit code, output, errors."""
 
     def run(*args: str) -> tuple[int, str, str]:
-        code = main(["mcp", *args])
-        out, err = capsys.readouterr()
-        return code, out, err
+        ran = cli("mcp", *args, SEARCHLOOP_OFFLINE="")
+        return ran.code, ran.out, ran.err
 
     return run
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from searchloop.agent.settings import load_environment
-from searchloop.cli.main import main
 from searchloop.search_backend.readers import find_services
 from tests.cli.conftest import Cli, Ran
 from tests.cli.screen import Terminal
@@ -27,28 +23,21 @@ Here = Callable[..., Ran]
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Here:
-    """Runs `searchloop ARGS` in this process; keyword arguments are settings that stay set."""
-    for name in load_environment():
-        if name.startswith(("SEARCH", "ZIM")) or name.endswith(("_KEY", "_URL", "_TOKEN")):
-            monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SEARCHLOOP_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def here(cli: Cli) -> Here:
+    """Runs `searchloop ARGS` online; keyword arguments are settings that stay set."""
+    kept = {"SEARCHLOOP_OFFLINE": ""}
 
     def run(*args: str, stdin: str = "", **settings: str) -> Ran:
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        before, sys.stdin = sys.stdin, StringIO(stdin)
-        try:
-            code = main(list(args))
-        finally:
-            sys.stdin = before
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
+        kept.update(settings)
+        return cli(*args, stdin=stdin, **kept)
 
     return run
+
+
+def readers(here: Here) -> str:
+    """Those that are set."""
+    told = here("config", "-o", "json").json["settings"]
+    return str(next(row["value"] for row in told if row["name"] == "SEARCH_READERS"))
 
 
 def always(reply: Reply) -> Callable[[Received], Reply]:
@@ -87,7 +76,7 @@ def test_an_engine_is_set_up_with_one_command(here: Here) -> None:
     )
 
 
-def test_a_changed_address_drops_the_key(here: Here) -> None:
+def test_a_changed_address_drops_the_key(here: Here, tmp_path: Path) -> None:
     """And that is said; forgetting does the same on purpose."""
     for name in ("tavily", "exa"):
         here("setup", "--engine", name, "--key-stdin", "--file", "--no-test", stdin=KEY)
@@ -95,7 +84,7 @@ def test_a_changed_address_drops_the_key(here: Here) -> None:
     assert "TAVILY_API_KEY was forgotten" in moved.err
     assert "EXA_API_KEY is forgotten." in here("setup", "--forget", "EXA_API_KEY").err
     assert "There was no saved EXA_API_KEY." in here("setup", "--forget", "EXA_API_KEY").err
-    assert KEY not in Path("home/keys.json").read_text()
+    assert KEY not in (tmp_path / "home" / "keys.json").read_text()
 
 
 def test_a_key_that_is_refused_is_said(here: Here) -> None:
@@ -120,9 +109,9 @@ def test_a_reader_is_set_up_and_chosen(here: Here) -> None:
             JINA_READER_BASE_URL=server.url,
         )
     assert (ran.code, "The reader jina works: it read" in ran.err) == (0, True)
-    assert load_environment()["SEARCH_READERS"] == "local,jina"
+    assert readers(here) == "local,jina"
     again = here("setup", "--reader", "crawl4ai", "--set", "CRAWL4AI_URL=http://x", "--no-test")
-    assert (again.code, load_environment()["SEARCH_READERS"]) == (0, "local,jina,crawl4ai")
+    assert (again.code, readers(here)) == (0, "local,jina,crawl4ai")
     kept = here(
         "setup", "--reader", "tavily", "--no-test", TAVILY_API_KEY=KEY, SEARCH_READERS="local"
     )

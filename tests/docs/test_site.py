@@ -174,74 +174,42 @@ def test_every_page_fits_a_phone_and_loads_nothing_from_elsewhere(
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:"))] == []
 
 
-# What a newcomer types, and the page that answers.
-QUESTIONS = {
-    "transaction pooler": "Running it for others",
-    "outgoing proxy": "Behind a proxy",
-    "certificate": "Behind a proxy",
-    "uninstall": "uninstalling",
-    "upgrade": "uninstalling",
-    "backup": "Running it for others",
-    "where is my data": "uninstalling",
-    "proxy": "Behind a proxy",
-    "limit cost": "What an answer may cost",
-    "coming from LangChain": "Coming from",
-    "coming from Open WebUI": "Coming from",
-    "coming from llm": "Coming from",
-    "azure": "Azure",
-    "bedrock": "Azure",
-    "vertex": "Azure",
-    "systemd": "Running it for others",
-    "TLS": "Running it for others",
-    "https": "Behind a proxy",
-    "more than one person": "Running it for others",
-    "model not found": "goes wrong",
-    "change port": "goes wrong",
-    "api key": "Start in three",
-    "offline": "Behind a proxy",
-    "people sign in": "Running it for others",
-    "store chats python": "Python library",
-    "structured output schema": "Python",
-    "cancel stop answer": "Python",
-    "docker": "Running it for others",
-    "delete api key": "uninstalling",
-    "move to another computer": "uninstalling",
-    "budget": "What an answer may cost",
-    "closed network": "Behind a proxy",
-    "test without network": "Python",
-    "own search engine": "Python",
-    "several users": "Running it for others",
-    "import chats from ChatGPT": "Coming from",
-    "llama.cpp server": "Local models",
-    "quickstart": "Start in three",
-    "self signed certificate": "Behind a proxy",
-    "migrate from openai sdk": "Coming from",
-    "aws": "Azure",
-    "kubernetes": "Running it for others",
-    "hallucination": "The web-search switch",
-    "dark mode": "quarter of an hour",
-    "raspberry pi": "Local models",
-    "custom model": "Local models",
-    "debug": "goes wrong",
-    "telemetry": "Running it for others",
-    "keyboard shortcuts": "quarter of an hour",
-    "corporate proxy": "Behind a proxy",
-    "air gapped": "Behind a proxy",
-    "spending cap": "What an answer may cost",
-    "maximum spend per day": "What an answer may cost",
-    "switch from simonw llm": "Coming from",
-    "replace Open WebUI": "Coming from",
-    "update to new version": "uninstalling",
-    "back up my chats": "uninstalling",
-    "gdpr": "uninstalling",
-    "reverse proxy nginx": "Running it for others",
-    "password forgotten": "Running it for others",
-    "slow answers": "goes wrong",
-    "claude desktop": "Search for other programs",
-    "prompt injection": "Security",
-    "ssrf": "Security",
-    "license": "Releases",
+# The page that answers, and what newcomers type.
+ANSWERS = {
+    "Running it for others": (
+        "transaction pooler | backup | systemd | TLS | more than one person | people sign in | "
+        "docker | several users | kubernetes | telemetry | reverse proxy nginx | "
+        "password forgotten"
+    ),
+    "Behind a proxy": (
+        "outgoing proxy | certificate | proxy | https | offline | closed network | "
+        "self signed certificate | corporate proxy | air gapped"
+    ),
+    "uninstalling": (
+        "uninstall | upgrade | where is my data | delete api key | move to another computer | "
+        "update to new version | back up my chats | gdpr"
+    ),
+    "What an answer may cost": "limit cost | budget | spending cap | maximum spend per day",
+    "Coming from": (
+        "coming from LangChain | coming from Open WebUI | coming from llm | "
+        "import chats from ChatGPT | migrate from openai sdk | switch from simonw llm | "
+        "replace Open WebUI"
+    ),
+    "Azure": "azure | bedrock | vertex | aws",
+    "goes wrong": "model not found | change port | debug | slow answers",
+    "Start in three": "api key | quickstart",
+    "Python library": "store chats python",
+    "Python": (
+        "structured output schema | cancel stop answer | test without network | own search engine"
+    ),
+    "Local models": "llama.cpp server | raspberry pi | custom model",
+    "The web-search switch": "hallucination",
+    "quarter of an hour": "dark mode | keyboard shortcuts",
+    "Search for other programs": "claude desktop",
+    "Security": "prompt injection | ssrf",
+    "Releases": "license",
 }
+QUESTIONS = {q: page for page, told in ANSWERS.items() for q in told.split(" | ")}
 
 
 def test_the_search_finds_what_newcomers_ask(site: Path, browser: BrowserContext) -> None:

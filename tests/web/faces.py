@@ -29,6 +29,20 @@ KEY = "a-token-long-enough-0123"
 MODEL, DONE = "openai-chat:tin", b"data: [DONE]\n\n"
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SWITCH = "What does the search switch decide?"
+SEARCHING = {"type": "web_search_20250305", "name": "web_search"}  # in Messages
+
+
+def typed(kind: str, **fields: Any) -> dict[str, Any]:
+    """A part of a request, which has a type."""
+    return {"type": kind, **fields}
+
+
+def tool_of(face: str, schema: Any = WEATHER) -> dict[str, Any]:
+    """A tool of the client, as this protocol has it."""
+    if face == "messages":
+        return {"name": "get_weather", "input_schema": schema}
+    plain = {"name": "get_weather", "parameters": schema}
+    return typed("function", function=plain) if face == "chat" else typed("function", **plain)
 
 
 def chunk(**delta: Any) -> bytes:
@@ -166,8 +180,7 @@ def chat(
     """Asks by Chat Completions; offline by a suffix of the model's name."""
     more: dict[str, Any] = {"web_search_options": {}} if search == "web" else {}
     if tool:
-        function = {"name": "get_weather", "parameters": WEATHER}
-        more["tools"] = [{"type": "function", "function": function}]
+        more["tools"] = [tool_of("chat")]
     name = f"{MODEL}+offline" if search == "offline" else MODEL
     given = {"model": name, "messages": asked, **more}
     if not stream:
@@ -196,7 +209,7 @@ def respond(
     if search:
         tools.append({"type": "web_search", "external_web_access": search == "web"})
     if tool:
-        tools.append({"type": "function", "name": "get_weather", "parameters": WEATHER})
+        tools.append(tool_of("responses"))
     given: dict[str, Any] = {"model": MODEL, "input": asked, "tools": tools}
     if stream:
         with at.openai.responses.stream(**given) as events:
@@ -223,9 +236,9 @@ def message(
     """Asks by Messages; offline by a suffix of the model's name."""
     tools: list[Any] = []
     if search == "web":
-        tools.append({"type": "web_search_20250305", "name": "web_search"})
+        tools.append(SEARCHING)
     if tool:
-        tools.append({"name": "get_weather", "input_schema": WEATHER})
+        tools.append(tool_of("messages"))
     name = f"{MODEL}+offline" if search == "offline" else MODEL
     given: dict[str, Any] = {"model": name, "max_tokens": 500, "messages": asked, "tools": tools}
     if stream:

@@ -28,9 +28,9 @@ from tests.web.faces import (
     FACES,
     KEY,
     MODEL,
+    SEARCHING,
     SWITCH,
     TYPES,
-    WEATHER,
     Desk,
     Face,
     called,
@@ -40,6 +40,8 @@ from tests.web.faces import (
     listing,
     model,
     said,
+    tool_of,
+    typed,
     user,
 )
 from tests.web.test_real_requests import SAMPLES, WRONG, mutated, shape
@@ -122,16 +124,17 @@ def test_no_field_is_wrong_in_silence(tmp_path: Path, name: str) -> None:
     assert min(counts.values()) > 50
 
 
+SOFTLY = {"search_context_size": "low"}
+NEAR = typed("approximate", city="Oslo")
+AROUND = typed("approximate", approximate={"city": "Oslo"})
+REGION = typed("approximate", region="Oslo")
 INSIDE: dict[str, tuple[dict[str, Any], set[str]]] = {
     "chat": (
         {
             "stream_options": {"include_obfuscation": True},
-            "web_search_options": {
-                "search_context_size": "low",
-                "user_location": {"type": "approximate", "approximate": {"city": "Oslo"}},
-            },
+            "web_search_options": {**SOFTLY, "user_location": AROUND},
             "parallel_tool_calls": False,
-            "tools": [{"type": "function", "function": {"name": "f", "strict": True}}],
+            "tools": [typed("function", function={"name": "f", "strict": True})],
         },
         {"stream_options.include_obfuscation", "web_search_options.search_context_size"}
         | {"approximate.city", "parallel_tool_calls", "tools.strict"},
@@ -143,13 +146,8 @@ INSIDE: dict[str, tuple[dict[str, Any], set[str]]] = {
             "include": ["reasoning.encrypted_content"],
             "parallel_tool_calls": False,
             "tools": [
-                {"type": "custom", "name": "c", "format": {"type": "grammar"}},
-                {
-                    "type": "web_search",
-                    "user_location": {"type": "approximate", "city": "Oslo"},
-                    "filters": {"languages": ["de"]},
-                    "search_context_size": "low",
-                },
+                typed("custom", name="c", format={"type": "grammar"}),
+                typed("web_search", user_location=NEAR, filters={"languages": ["de"]}, **SOFTLY),
             ],
         },
         {"text.verbosity", "reasoning.summary", "include.reasoning.encrypted_content"}
@@ -159,15 +157,10 @@ INSIDE: dict[str, tuple[dict[str, Any], set[str]]] = {
     "messages": (
         {
             "output_config": {"task_budget": 5},
-            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+            "tool_choice": typed("auto", disable_parallel_tool_use=True),
             "tools": [
                 {"name": "f", "strict": True},
-                {
-                    "type": "web_search_20250305",
-                    "name": "web_search",
-                    "user_location": {"type": "approximate", "region": "Oslo"},
-                    "defer_loading": True,
-                },
+                {**SEARCHING, "user_location": REGION, "defer_loading": True},
             ],
         },
         {"output_config.task_budget", "user_location.region", "tools.defer_loading"}
@@ -237,10 +230,6 @@ def bodies(face: Face) -> Iterator[tuple[str, bytes, set[int]]]:
     deep = {"type": "object"}
     for _ in range(400):
         deep = {"type": "object", "properties": {"a": deep}}
-    tool: dict[str, Any] = {"name": "t", "input_schema": deep}
-    if face.name != "messages":
-        tool = {"type": "function", "name": "t", "parameters": deep}
-        tool |= {"function": {"name": "t", "parameters": deep}} if face.name == "chat" else {}
 
     def given(**more: Any) -> bytes:
         return json.dumps({**face.body("Hi"), **more}).encode()
@@ -249,7 +238,7 @@ def bodies(face: Face) -> Iterator[tuple[str, bytes, set[int]]]:
         yield "no JSON object", body, {400}
     yield "deep JSON", b'{"a":' * 100_000, {400}
     yield "deep lists", b"[" * 100_000 + b"]" * 100_000, {400}
-    yield "a deep schema", given(tools=[tool]), {200, 400}
+    yield "a deep schema", given(tools=[tool_of(face.name, deep)]), {200, 400}
     yield "50 MB", b" " * 50_000_000, {413}
     yield "2 MB without a file", b'{"a":"' + b"x" * 2_000_000 + b'"}', {400, 413}
     yield "a huge string", given(**{history: user("x" * 3_000_000)}), {200, 400, 413}
@@ -379,14 +368,10 @@ ASKED: dict[str, dict[str, Any]] = {
 def test_every_event_is_read_by_the_vendors_types(tmp_path: Path, face: Face) -> None:
     """Answers, thinking, searches, tools, cut and refused ones, whole and streamed: no field is
     missing or of another type."""
-    tool: dict[str, Any] = {"name": "get_weather", "input_schema": WEATHER}
-    if face.name != "messages":
-        tool = {"type": "function", "name": "get_weather", "parameters": WEATHER}
-        tool |= {"function": {"name": "get_weather"}} if face.name == "chat" else {}
     kinds = set[str]()
     with desk(tmp_path, thinking, SEARCH_ENGINES="library") as at:
         for text, wish in ASKED.items():
-            more: dict[str, Any] = {"tools": [tool]} if wish.get("tool") else {}
+            more: dict[str, Any] = {"tools": [tool_of(face.name)]} if wish.get("tool") else {}
             more |= {"model": f"{MODEL}+offline"} if wish.get("search") else {}
             at.read(face, face.body(text, **more))
             more |= {"stream_options": {"include_usage": True}} if face.name == "chat" else {}

@@ -19,6 +19,7 @@ from tests.fakes import Received, Reply, json_reply
 from tests.web.faces import (
     FACES,
     MODEL,
+    SEARCHING,
     SWITCH,
     WEATHER,
     Face,
@@ -28,6 +29,7 @@ from tests.web.faces import (
     listing,
     model,
     said,
+    typed,
     user,
 )
 
@@ -72,12 +74,8 @@ def test_what_was_searched_before_a_call_is_not_lost(tmp_path: Path, face: Face)
             return model(asked)
         results = [m["content"] for m in asked.json["messages"] if m["role"] == "tool"]
         if len(results) < 2:
-            step = (
-                ("get_weather", {"city": "Paris"})
-                if results
-                else ("web_search", {"query": "search switch"})
-            )
-            return called(step[0], **step[1])
+            step = called("get_weather", city="Paris")
+            return step if results else called("web_search", query="search switch")
         return said("It decides that [1], and it is warm." if "switch" in results[0] else "Lost.")
 
     with desk(tmp_path, thorough) as at:
@@ -175,6 +173,7 @@ def test_a_call_has_the_name_that_the_client_gave_its_tool(tmp_path: Path) -> No
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}
 BLOCK = {"type": "image", "source": {"type": "base64", "data": "eA=="}}
+THOUGHT = typed("thinking", thinking="t")
 CITED = {"type": "document", "source": {"type": "text", "data": "Tea."}, "citations": {"x": 1}}
 # The protocol, a message of before, words of it that the model gets, what had no effect.
 BEFORE: list[tuple[str, dict[str, Any], str, list[str]]] = [
@@ -185,12 +184,7 @@ BEFORE: list[tuple[str, dict[str, Any], str, list[str]]] = [
     ("messages", {"content": [{"type": "compaction", "content": "She is Ada."}]}, "Ada", []),
     ("messages", {"content": [BLOCK, {"type": "text", "text": "b"}]}, "A file", ["messages.files"]),
     ("messages", {"role": "user", "content": [CITED]}, "Tea.", ["document.citations"]),
-    (
-        "messages",
-        {"content": [{"type": "thinking", "thinking": "t"}, {"type": "text", "text": "b"}]},
-        "b",
-        ["messages.thinking"],
-    ),
+    ("messages", {"content": [THOUGHT, typed("text", text="b")]}, "b", ["messages.thinking"]),
     ("responses", {"type": "compaction", "encrypted_content": "x"}, "a", ["input.compaction"]),
 ]
 
@@ -203,11 +197,8 @@ def test_files_of_earlier_questions_are_seen_again(tmp_path: Path) -> None:
     asked = [{"role": "user", "content": seen}, {"role": "assistant", "content": "A cat."}]
     asked += [{"role": "user", "content": read}, {"role": "assistant", "content": "Ada."}]
     with desk(tmp_path) as at:
-        status, told = at.running.ask(
-            "POST",
-            FACES["chat"].path,
-            FACES["chat"].body("x") | {"messages": [*asked, *user("Why?")]},
-        )
+        body = FACES["chat"].body("x") | {"messages": [*asked, *user("Why?")]}
+        status, told = at.running.ask("POST", FACES["chat"].path, body)
         assert (status, told["searchloop"]["ignored"]) == (200, [])
         assert at.told[-5]["content"][0]["image_url"]["url"] == data
         assert "Ada" in at.told[-3]["content"]
@@ -264,11 +255,11 @@ def form(**schema: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": named}
 
 
-SEARCHING = {"type": "web_search_20250305", "name": "web_search"}
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 RESULT = FACES["responses"].result("c", "x")
 TWICE = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+NUMBER = {"type": "text", "text": 5}
 PLAIN = {"type": "function", "name": "f", "parameters": WEATHER}
 HELD = {"type": "function", "function": {"name": "f"}}
 FLAT = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "g"}]}
@@ -300,12 +291,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("messages", {"messages": [{"role": "king", "content": "x"}]}, 400, "king"),
     ("responses", {"input": " \n"}, 400, "is empty"),
     ("chat", {"messages": user("")}, 400, "is empty"),
-    (
-        "chat",
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
-        400,
-        "text",
-    ),
+    ("chat", {"messages": [{"role": "user", "content": [NUMBER]}]}, 400, "text"),
     ("responses", {"tools": [{"type": "web_search", "external_web_access": "no"}]}, 400, "access"),
     ("responses", {"tools": [{"type": "web_search", "external_web_access": 0}]}, 400, "access"),
     ("messages", {"tools": [{**SEARCHING, "max_uses": 0}]}, 400, "max_uses"),
@@ -328,18 +314,8 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("chat", {"tools": [HELD], "tool_choice": chosen({"name": "g"})}, 400, "no tool 'g'"),
     ("responses", {"tools": [PLAIN], "tool_choice": FLAT}, 400, "no tool 'g'"),
     ("responses", {"tools": [{"type": "namespace", "tools": [PLAIN]}]}, 400, "no name"),
-    (
-        "responses",
-        {"tools": [{"type": "namespace", "name": "n", "tools": [SEARCHING]}]},
-        400,
-        "web",
-    ),
-    (
-        "messages",
-        {"messages": [{"role": "assistant", "content": [{"type": "x"}]}]},
-        400,
-        "type 'x'",
-    ),
+    ("responses", {"tools": [typed("namespace", name="n", tools=[SEARCHING])]}, 400, "web"),
+    ("messages", {"messages": [{"role": "assistant", "content": [typed("x")]}]}, 400, "type 'x'"),
     ("chat", {"response_format": {"type": "json_schema", "json_schema": {}}}, 400, "no object"),
     ("chat", {"model": f"{MODEL}:online"}, 400, "cannot be told not to"),
     ("responses", {"input": [{"type": "item_reference", "id": "msg_0"}]}, 404, "no item 'msg_0'"),
@@ -384,11 +360,9 @@ def test_what_goes_wrong_at_the_provider_is_an_error(tmp_path: Path, face: Face)
 
 def test_an_answer_that_misses_its_schema_is_an_error(tmp_path: Path) -> None:
     """Its reader would take it for what was asked for."""
-    wanted: Any = form(**WEATHER)
+    more: Any = {"messages": user("Where?"), "response_format": form(**WEATHER)}
     with desk(tmp_path) as at, pytest.raises(openai.APIError, match="does not fit"):
-        at.openai.chat.completions.create(
-            model=MODEL, messages=user("Where?"), response_format=wanted
-        )
+        at.openai.chat.completions.create(model=MODEL, **more)
 
 
 def test_a_field_without_effect_is_named(tmp_path: Path) -> None:

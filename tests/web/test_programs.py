@@ -29,10 +29,11 @@ from tests.web.faces import (
     SWITCH,
     Desk,
     Face,
-    chunk,
+    called,
     desk,
     each_face,
     listing,
+    said,
     sse,
     user,
 )
@@ -42,6 +43,7 @@ from tests.web.test_sign_in import ask as sign_in
 from tests.web.test_sign_in import form
 
 DENIED = (openai.PermissionDeniedError, anthropic.PermissionDeniedError)
+TOOK = sse({"choices": [], "usage": {"prompt_tokens": 60, "completion_tokens": 40}})
 LIBRARY = "library://docs/search-switch.md"
 
 
@@ -49,8 +51,7 @@ def counted(asked: Received) -> Reply:
     """A model that says hello, and that it took 100 tokens."""
     if models := listing(asked):
         return models
-    usage = sse({"choices": [], "usage": {"prompt_tokens": 60, "completion_tokens": 40}})
-    return Reply([chunk(content="Hello."), chunk(reason="stop"), usage, DONE])
+    return Reply([*said("Hello.").pieces[:-1], TOOK, DONE])
 
 
 def added(at: Desk, name: str, **rights: Any) -> str:
@@ -153,10 +154,7 @@ def test_an_answer_that_breaks_off_is_counted(tmp_path: Path, face: Face) -> Non
         if models := listing(asked):
             return models
         if asked.json["messages"][-1]["role"] != "tool":
-            usage = sse({"choices": [], "usage": {"prompt_tokens": 60, "completion_tokens": 40}})
-            made = {"index": 0, "id": "call_1", "type": "function"}
-            made |= {"function": {"name": "web_search", "arguments": '{"query": "switch"}'}}
-            return Reply([chunk(tool_calls=[made]), chunk(reason="tool_calls"), usage, DONE])
+            return Reply([*called("web_search", query="switch").pieces[:-1], TOOK, DONE])
         return json_reply({"error": {"message": "broken"}}, status=400)
 
     with desk(tmp_path, fails, SEARCH_ENGINES="library") as at:

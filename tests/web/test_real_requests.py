@@ -15,41 +15,37 @@ from pathlib import Path
 from typing import Any
 
 from tests.attached import png
-from tests.web.faces import MODEL, WEATHER, desk
+from tests.web.faces import MODEL, WEATHER, desk, typed
 
 PNG = b64encode(png()).decode()
 Row = tuple[str, str, Mapping[str, str], Any]  # method, path, headers, body
+CALL = typed("function_call", call_id="c1", name="read", arguments="{}")
+PLAIN = typed("function", name="read", parameters=WEATHER)
+LOOKED = [
+    typed("thinking", thinking="hm", signature="x"),
+    typed("text", text="I look."),
+    typed("tool_use", id="t1", name="Read", input={"city": "Oslo"}),
+]
+MISSING = [typed("text", text="no such file")]
+FAILED = typed("tool_result", tool_use_id="t1", is_error=True, content=MISSING)
+DRAWN = typed("base64", media_type="image/png", data=PNG)
 CODEX: dict[str, Any] = {
     "model": "gpt-6-codex",
     "instructions": "You work in a terminal.",
     "input": [
-        {"type": "message", "role": "developer", "content": "Be short."},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
-        {
-            "type": "function_call",
-            "name": "exec",
-            "namespace": "shell",
-            "arguments": '{"cmd": "ls"}',
-            "call_id": "c1",
-        },
-        {"type": "function_call_output", "call_id": "c1", "output": "a.txt"},
-        {"type": "custom_tool_call", "name": "patch", "input": "*** Begin", "call_id": "c2"},
-        {"type": "custom_tool_call_output", "call_id": "c2", "output": "done"},
+        typed("message", role="developer", content="Be short."),
+        typed("message", role="user", content=[typed("input_text", text="hi")]),
+        typed("reasoning", id="rs_1", summary=[], encrypted_content="x"),
+        {**CALL, "name": "exec", "namespace": "shell", "arguments": '{"cmd": "ls"}'},
+        typed("function_call_output", call_id="c1", output="a.txt"),
+        typed("custom_tool_call", name="patch", input="*** Begin", call_id="c2"),
+        typed("custom_tool_call_output", call_id="c2", output="done"),
     ],
     "tools": [
-        {"type": "function", "name": "plan", "strict": False, "parameters": WEATHER},
-        {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark"}},
-        {
-            "type": "namespace",
-            "name": "shell",
-            "tools": [{"type": "function", "name": "exec", "parameters": WEATHER}],
-        },
-        {
-            "type": "web_search",
-            "external_web_access": False,
-            "filters": {"allowed_domains": ["a.b"]},
-        },
+        typed("function", name="plan", strict=False, parameters=WEATHER),
+        typed("custom", name="patch", format=typed("grammar", syntax="lark")),
+        typed("namespace", name="shell", tools=[{**PLAIN, "name": "exec"}]),
+        typed("web_search", external_web_access=False, filters={"allowed_domains": ["a.b"]}),
     ],
     "tool_choice": "auto",
     "parallel_tool_calls": True,
@@ -64,37 +60,16 @@ CODEX: dict[str, Any] = {
 CLAUDE: dict[str, Any] = {
     "model": "claude-sonnet",
     "max_tokens": 32_000,
-    "system": [{"type": "text", "text": "An agent.", "cache_control": {"type": "ephemeral"}}],
+    "system": [typed("text", text="An agent.", cache_control={"type": "ephemeral"})],
     "messages": [
-        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"role": "user", "content": [typed("text", text="hi")]},
         {"role": "system", "content": "Two helpers are there."},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "x"},
-                {"type": "text", "text": "I look."},
-                {"type": "tool_use", "id": "t1", "name": "Read", "input": {"city": "Oslo"}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "t1",
-                    "is_error": True,
-                    "content": [{"type": "text", "text": "no such file"}],
-                },
-                {
-                    "type": "image",
-                    "source": {"type": "base64", "media_type": "image/png", "data": PNG},
-                },
-            ],
-        },
+        {"role": "assistant", "content": LOOKED},
+        {"role": "user", "content": [FAILED, typed("image", source=DRAWN)]},
     ],
     "tools": [
         {"name": "Read", "description": "Reads", "input_schema": WEATHER},
-        {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+        typed("web_search_20250305", name="web_search", max_uses=3),
     ],
     "tool_choice": {"type": "auto"},
     "stop_sequences": ["END"],
@@ -138,19 +113,12 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 
 USER = {"X-OpenWebUI-User-Name": "Ada", "X-OpenWebUI-User-Role": "admin", "X-Title": "Open WebUI"}
 SAMPLING = {"temperature": 0.8, "top_p": 0.9, "frequency_penalty": 0.1, "presence_penalty": 0}
-ITEMS: list[dict[str, Any]] = [
-    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-    {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
-    },
-    {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"},
-    {
-        "type": "function_call_output",
-        "call_id": "c1",
-        "output": [{"type": "input_text", "text": "a.txt"}],
-    },
+SAID = [typed("output_text", text="I look.", annotations=[])]
+ITEMS = [
+    typed("message", role="user", content=[typed("input_text", text="hi")]),
+    typed("message", role="assistant", content=SAID),
+    CALL,
+    typed("function_call_output", call_id="c1", output=[typed("input_text", text="a.txt")]),
 ]
 MCP = {"jsonrpc": "2.0", "id": 1}
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "lm-studio"}}
@@ -197,7 +165,7 @@ PROGRAMS: list[tuple[str, str, str, dict[str, str], Any]] = [
         "Zed, by Responses",
         *("POST", ANSWER, {}),
         {"input": ITEMS, "stream": True, "parallel_tool_calls": True, "tool_choice": "auto"}
-        | {"tools": [{"type": "function", "name": "read", "parameters": WEATHER, "strict": True}]}
+        | {"tools": [{**PLAIN, "strict": True}]}
         | {"reasoning": {"effort": "low", "summary": "auto"}, "prompt_cache_key": "k"},
     ),
     ("Zed, by Messages", "POST", "/v1/messages", {"Anthropic-Beta": "fast-mode"}, EDITOR),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPMessage as Message
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,8 @@ from pydantic import TypeAdapter
 
 from searchloop.agent.settings import Environment
 from searchloop.compose import open_services
-from searchloop.web.serve import OK
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse
-from tests.web.test_serve import Running
+from tests.web.test_serve import Running, Sent
 
 KEY = "a-token-long-enough-0123"
 MODEL, DONE = "openai-chat:tin", b"data: [DONE]\n\n"
@@ -108,16 +106,9 @@ class Desk:
         """What the model was asked."""
         return [each for each in self.server.requests if each.method == "POST"]
 
-    def send(
-        self, method: str, path: str, body: Any = None, **more: str
-    ) -> tuple[int, Message, bytes]:
+    def send(self, method: str, path: str, body: Any = None, **more: str) -> Sent:
         """Status, headers and body of one request on a connection of its own."""
-        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **more}
-        raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        with closing(self.running.connect()) as connection:
-            connection.request(method, path, raw, headers)
-            response = connection.getresponse()
-            return response.status, response.headers, response.read()
+        return self.running.send(method, path, body, **more)
 
     def read(self, face: Face, body: dict[str, Any]) -> list[dict[str, Any]]:
         """The answer, or each event of a stream, read strictly by the vendor's own types: no field
@@ -144,17 +135,14 @@ def desk(home: Path, replies: Callable[[Received], Reply] = model, **env: str) -
     with FakeServer(replies) as server:
         url = f"{server.url}/v1"
         flags = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_TOKEN": KEY, "OPENAI_CHAT_BASE_URL": url}
-        running = Running(open_services(Environment({"flag": {**flags, **env}})))
-        base = running.serving.base
-        try:
+        with Running(open_services(Environment({"flag": {**flags, **env}}))) as running:
+            base = running.serving.base
             yield Desk(
                 running,
                 server,
                 openai.OpenAI(base_url=f"{base}/v1", api_key=KEY, max_retries=0),
                 anthropic.Anthropic(base_url=base, api_key=KEY, max_retries=0),
             )
-        finally:
-            assert running.stop() == OK
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 ROOT = Path(__file__).resolve().parents[2]
 
 
+Sent = tuple[int, http.client.HTTPMessage, bytes]  # status, headers and body of an answer
+
+
 class Running:
     """A server in a thread, on a free port."""
 
@@ -65,23 +68,33 @@ class Running:
         self._thread.join(90)
         return self.code
 
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.stop() == OK
+
     def connect(self) -> http.client.HTTPConnection:
         """A client's connection."""
         return http.client.HTTPConnection("127.0.0.1", self.serving.access.port, timeout=90)
 
-    def ask(self, method: str, path: str, body: Any = None, **more: str) -> tuple[int, Any]:
-        """One request with the token, and with more headers."""
-        connection = self.connect()
+    def send(self, method: str, path: str, body: Any = None, **more: str) -> Sent:
+        """One request on a connection of its own, with the token and with more headers."""
         headers = {"Authorization": f"Bearer {self.serving.access.token}", **more}
         if body is not None:
-            headers["Content-Type"] = "application/json"
-        with contextlib.closing(connection):
-            connection.request(method, path, body and json.dumps(body), headers)
+            headers.setdefault("Content-Type", "application/json")
+        raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        with contextlib.closing(self.connect()) as connection:
+            connection.request(method, path, raw, headers)
             response = connection.getresponse()
-            raw = response.read()
-            if response.getheader("content-type") == "text/event-stream":
-                raw = raw.partition(b"data: ")[2]
-            return response.status, json.loads(raw) if raw else None
+            return response.status, response.headers, response.read()
+
+    def ask(self, method: str, path: str, body: Any = None, **more: str) -> tuple[int, Any]:
+        """The same. Returns the JSON of the answer, of a stream that of its first event."""
+        status, headers, raw = self.send(method, path, body, **more)
+        if headers.get_content_type() == "text/event-stream":
+            raw = raw.partition(b"data: ")[2]
+        return status, json.loads(raw) if raw else None
 
     def follow(self, path: str) -> Iterator[dict[str, Any]]:
         """The events of a stream, up to the end of a run."""
@@ -99,9 +112,8 @@ class Running:
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
     """A server that is stopped after the test."""
-    server = Running(make_house(tmp_path))
-    yield server
-    server.stop()
+    with Running(make_house(tmp_path)) as server:
+        yield server
 
 
 def refused(house: Services, host: str, port: int) -> str:
@@ -127,8 +139,7 @@ def test_one_line_says_where_the_page_is(running: Running) -> None:
 def test_the_real_house_answers_with_sources(tmp_path: Path) -> None:
     """No key, no network: the switch on, and the built-in model quotes the built-in library."""
     env = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
-    running = Running(open_services(Environment({"flag": env})))
-    try:
+    with Running(open_services(Environment({"flag": env}))) as running:
         made = {"model": "builtin:extractive", "search": "auto"}
         path = f"/api/sessions/{running.ask('POST', '/api/sessions', made)[1]['id']}"
         question = {"text": "How does the search switch decide between native and local search?"}
@@ -156,8 +167,6 @@ def test_the_real_house_answers_with_sources(tmp_path: Path) -> None:
             assert running.ask("POST", "/mcp", asked, **takes, **more)[0] == expected
         unknown = running.ask("POST", "/api/sessions", {"model": "nobody:x"})
         assert (unknown[0], unknown[1]["error"]["code"]) == (400, "unknown_provider")
-    finally:
-        assert running.stop() == OK
 
 
 def test_a_request_of_megabytes_gets_its_answer(running: Running) -> None:
@@ -211,13 +220,11 @@ def test_a_start_that_cannot_be_is_one_sentence(
 
 def test_an_open_door_with_a_lock_comes_with_a_warning(tmp_path: Path) -> None:
     """With the user's own token it starts, and names the risk."""
-    running = Running(make_house(tmp_path, SEARCHLOOP_TOKEN="sixteen of these!"), "0.0.0.0")
-    try:
+    house = make_house(tmp_path, SEARCHLOOP_TOKEN="sixteen of these!")
+    with Running(house, "0.0.0.0") as running:
         assert "other machines can reach 0.0.0.0" in running.err.getvalue()
         assert running.serving.link().startswith("http://127.0.0.1:")
         assert running.ask("GET", "/api/sessions")[0] == 200
-    finally:
-        assert running.stop() == OK
 
 
 def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
@@ -226,8 +233,7 @@ def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
     token = "a-long-enough-token"
     public = "https://Chat.example.org:443/"
     env = {"SEARCHLOOP_TOKEN": token, "SEARCHLOOP_PUBLIC_URL": public}
-    running = Running(make_house(tmp_path, **env))
-    try:
+    with Running(make_house(tmp_path, **env)) as running:
         assert running.serving.link().startswith("https://chat.example.org/?token=")
         assert "is running at https://chat.example.org/  (" in running.out.getvalue()
         statuses = []
@@ -237,10 +243,8 @@ def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
             ("chat.example.org", "https://evil.org"),
             ("evil.org", "https://chat.example.org"),
         ):
-            headers = {"Host": host, "Origin": origin, "Authorization": f"Bearer {token}"}
-            with contextlib.closing(running.connect()) as connection:
-                connection.request("GET", "/api/sessions", headers=headers)
-                statuses.append(connection.getresponse().status)
+            told = running.send("GET", "/api/sessions", Host=host, Origin=origin)
+            statuses.append(told[0])
         assert statuses == [200, 403, 403, 403]
         cookies = []
         for host in ("chat.example.org", f"127.0.0.1:{running.serving.access.port}"):
@@ -248,8 +252,6 @@ def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
                 connection.request("GET", f"/?token={token}", headers={"Host": host})
                 cookies.append(connection.getresponse().headers["Set-Cookie"])
         assert ["Secure" in cookie for cookie in cookies] == [True, False]
-    finally:
-        assert running.stop() == OK
 
 
 def test_a_start_that_fails_behind_the_door_is_one_sentence(

@@ -45,14 +45,8 @@ async def test_a_report_is_audited_as_json_and_as_events(tmp_path: Path) -> None
         assert last["summary"] == told["summary"]
         page = (await ask("application/json", url="https://council.example/wall")).data
         assert page["title"] == "A page"
-        for body in (
-            {},
-            {"text": " "},
-            {"url": ""},
-            {"text": "a", "data": "YQ=="},
-            {"text": "a", "url": "https://a.example/"},
-            {"x": 1},
-        ):
+        two = {"text": "a", "data": "YQ=="}, {"text": "a", "url": "https://a.example/"}
+        for body in ({}, {"text": " "}, {"url": ""}, *two, {"x": 1}):
             refused = await ask("application/json", **body)
             assert refused.status == 400
             assert refused.error["message"]

@@ -178,19 +178,18 @@ async def test_what_another_process_saves_holds_without_a_new_start(
 
 async def test_templates_are_kept_imported_and_removed(tmp_path: Path) -> None:
     """Open WebUI's prompts too, in place of those of the same name; all of them or none."""
-    house = make_house(tmp_path)
-    async with living(house) as app:
+    async with with_api(tmp_path) as (ask, _):
         theirs = {"command": "/Sum-up", "title": "Short", "content": "{{what}} /sum-up", "id": 7}
         path, ours = "/api/templates", {"command": "b", "content": "B"}
         for given in ([ours, {"command": "a b", "content": "C"}], [{"command": "c"}]):
-            refused = await request(app, "POST", path, body={"templates": given})
+            refused = await ask("POST", path, {"templates": given})
             assert (refused.status, refused.error["code"]) == (400, "bad_template")
         for given in ([theirs, ours], [{**ours, "content": "new"}]):
-            await request(app, "POST", path, body={"templates": given})
-        kept = (await request(app, "GET", path)).data["templates"]
+            await ask("POST", path, {"templates": given})
+        kept = (await ask("GET", path)).data["templates"]
         assert [(each["command"], each["content"]) for each in kept] == [
             ("b", "new"),
             ("sum-up", "{{what}} /sum-up"),
         ]
-        left = (await request(app, "DELETE", f"{path}/b")).data["templates"]
+        left = (await ask("DELETE", f"{path}/b")).data["templates"]
         assert [each["title"] for each in left] == ["Short"]

@@ -15,6 +15,7 @@ from tests.browser.steps import (
     begun,
     box,
     choose_model,
+    hold,
     place,
     switch,
     wait_for_answer,
@@ -72,7 +73,10 @@ def test_enter_sends_and_each_finished_paragraph_is_announced_once(
     paragraphs; what was there before is not read again."""
     ollama.script = lambda messages: ["Para", "graph one.\n\nPara", "graph two.\n\nUnfin", STALL]
     choose_model(page, LOCAL)
+    hold(page, "**/messages")
     ask(page, "   ")  # which is no question
+    expect(box(page)).to_have_value("   ")
+    page.unroute("**/messages")
     box(page).fill("")
     page.keyboard.type("first line")
     page.keyboard.press("Shift+Enter")

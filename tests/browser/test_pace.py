@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 from bench.page import long_session
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import ask, begun, last_turn, open_chat, wait_for_answer
+from tests.browser.steps import begun, last_turn, open_chat, wait_for_answer
 
 pytestmark = pytest.mark.integration
 TURNS = 200  # of a chat
@@ -61,11 +61,8 @@ def test_a_word_more_does_not_style_the_whole_chat_anew(
     assert max(typed) < RESTYLED, typed
     gates = [threading.Event() for _ in range(3)]
     said = [f"Words of paragraph {n}.\n\n" for n in range(3)]
-    ollama.script = lambda messages: [
-        part for pair in zip(gates, said, strict=True) for part in pair
-    ]
-    ask(page, "Tell me")
-    expect(page.locator(".turn")).to_have_count(TURNS + 1)
+    pieces = [piece for pair in zip(gates, said, strict=True) for piece in pair]
+    begun(page, ollama, "Tell me", *pieces)
     gates[0].set()
     expect(last_turn(page)).to_contain_text("paragraph 0")
 

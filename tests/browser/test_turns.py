@@ -12,7 +12,6 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import DESKTOP, Enter
 from tests.browser.house import LOCAL, MODEL, House, LedOllama
 from tests.browser.steps import (
-    ask,
     asked,
     box,
     choose_model,
@@ -221,9 +220,7 @@ def chat_menu(page: Page) -> Locator:
 def each_asked(page: Page, *questions: str) -> None:
     """Asks them one after the other."""
     for question in questions:
-        ask(page, question)
-        expect(page.locator(".turn").last.locator(".answer")).to_contain_text(f"To {question}")
-        wait_for_answer(page)
+        expect(asked(page, question).locator(".answer")).to_contain_text(f"To {question}")
 
 
 def test_a_chat_is_summarised_and_its_summary_edited(page: Page, ollama: LedOllama) -> None:

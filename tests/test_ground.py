@@ -44,6 +44,10 @@ def test_skips():
 def test_swallows():
     with socket.socket() as client, contextlib.suppress(Exception):
         client.connect(("192.0.2.1", 80))
+
+def test_looks_up():
+    with contextlib.suppress(Exception):
+        socket.getaddrinfo("example.org", 80)
 """
 
 
@@ -178,7 +182,7 @@ def declared_settings() -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize(
     ("ci", "outcome"),
-    [("", "1 passed, 1 skipped, 1 error"), ("true", "1 failed, 1 passed, 1 error")],
+    [("", "2 passed, 1 skipped, 2 errors"), ("true", "1 failed, 2 passed, 2 errors")],
 )
 def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
     tmp_path: Path, ci: str, outcome: str
@@ -210,16 +214,6 @@ def test_no_test_sees_the_settings_of_the_machines_owner() -> None:
     needed = ("PATH", "HOME", "CI", "TMPDIR", "LANG", "TZ", "PYTEST_XDIST_WORKER")
     assert not any(FOREIGN.fullmatch(name) for name in needed)
     assert not any(FOREIGN.fullmatch(name) for name in os.environ if name != VARIABLE)
-
-
-def test_the_network_guard_refuses_names_and_addresses(network_attempts: list[str]) -> None:
-    """A test that leaves this machine fails, also when the code swallows the exception."""
-    with socket.socket() as client, pytest.raises(NetworkRefused):
-        client.connect(("192.0.2.1", 80))
-    with pytest.raises(NetworkRefused):
-        socket.getaddrinfo("example.org", 80)
-    assert len(network_attempts) == 2
-    network_attempts.clear()
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,7 @@ def test_text_comes_as_it_is_written() -> None:
     text = "Ebb is at six [1]. See items[9], [the table] and x = [5], then [2]. More"
     seen = screens(list(text), text, [FOUND])
     held = {"[", "[1", "[2", "[9", "[5", " ", " [", " [1", " [2", " [5"}
-    held |= {
-        *(",", ", ", " a", " an", " and", " and ", ", ["),
-    }  # it may join another mark, which then goes
+    held |= {",", ", ", " a", " an", " and", " and ", ", ["}  # may join a mark that then goes
     for at, shown in enumerate(seen[:-1], 1):
         assert text[len(shown) : at] in {"", *held}
     assert screens(list("a [9]."), "a [9].", [])[4:] == ["a [9]", "a [9].", "a [9].\n"]

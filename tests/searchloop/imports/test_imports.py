@@ -57,6 +57,13 @@ def gpt_chat(*nodes: dict[str, Any], current: str, name: str = "one") -> dict[st
     return {**known, **dates, "mapping": mapping}
 
 
+def gpt_told(*lines: str, name: str = "one") -> dict[str, Any]:
+    """A chat of ChatGPT in lines of id, parent (or -), role and words; the last is on show."""
+    rows = [line.split(" ", 3) for line in lines]
+    nodes = [gpt_node(each, None if above == "-" else above, *told) for each, above, *told in rows]
+    return gpt_chat(*nodes, current=rows[-1][0], name=name)
+
+
 def branched() -> dict[str, Any]:
     """Two answers to one question, and behind the first a question that was written anew."""
     cited = {"content_references": [{"matched_text": MARK, "type": "webpage", "items": [WEB]}]}
@@ -76,18 +83,11 @@ def branched() -> dict[str, Any]:
 
 def claude(question: str, *content: dict[str, Any], **asked: Any) -> dict[str, Any]:
     """A chat of Claude with one answer."""
-    first = {
-        "uuid": "m1",
-        "sender": "human",
-        "text": question,
-        "created_at": "2024-05-01T10:00:00Z",
-    }
+    first = {"uuid": "m1", "sender": "human", "created_at": "2024-05-01T10:00:00Z"}
     then = {"uuid": "m2", "sender": "assistant", "created_at": "2024-05-01T10:00:09Z"}
     dates = {"created_at": "2024-05-01T10:00:00.000000Z", "updated_at": "2024-05-02T10:00:00Z"}
-    messages = [
-        {**first, "text": question, **asked},
-        {**then, "text": "", "content": list(content)},
-    ]
+    said = {**then, "text": "", "content": list(content)}
+    messages = [{**first, "text": question, **asked}, said]
     return {"uuid": "c-1", "name": "Rivers", **dates, "chat_messages": messages}
 
 
@@ -248,23 +248,10 @@ ROUND = [
     [
         ({**CLAUDE, "chat_messages": ROUND}, "One? Two."),
         ({**CLAUDE, "chat_messages": [{**ROUND[0], "parent_message_uuid": "m"}]}, "One?"),
-        (gpt_chat(gpt_node("q", "q", "user", "One?"), current="q"), "One?"),
+        (gpt_told("q q user One?"), "One?"),
+        (gpt_told("a c user One?", "b a assistant Two.", "c b user Three?"), "One? Two. Three?"),
         (
-            gpt_chat(
-                gpt_node("a", "c", "user", "One?"),
-                gpt_node("b", "a", "assistant", "Two."),
-                gpt_node("c", "b", "user", "Three?"),
-                current="c",
-            ),
-            "One? Two. Three?",
-        ),
-        (
-            gpt_chat(
-                gpt_node("r", None, "user", "Root?"),
-                gpt_node("q", "a", "user", "Round?"),
-                gpt_node("a", "q", "assistant", "And round."),
-                current="a",
-            ),
+            gpt_told("r - user Root?", "q a user Round?", "a q assistant And round."),
             "Root? Round? And round.",
         ),
     ],
@@ -365,13 +352,9 @@ def test_an_imported_chat_brings_text_and_no_trust(
 
 def many(count: int) -> list[dict[str, Any]]:
     """Chats of one question each."""
+    said = [f"Answer {n} " * 20 for n in range(count)]
     return [
-        gpt_chat(
-            gpt_node("q", None, "user", f"Question {n}"),
-            gpt_node("a", "q", "assistant", f"Answer {n} " * 20),
-            current="a",
-            name=f"chat-{n}",
-        )
+        gpt_told(f"q - user Question {n}", f"a q assistant {said[n]}", name=f"chat-{n}")
         for n in range(count)
     ]
 

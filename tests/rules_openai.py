@@ -5,11 +5,11 @@ Spec: https://platform.openai.com/docs/api-reference/responses/create
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+from tests.rules_openai_chat import DATA_URL, NAME
+
 FOLLOWS = ("message", "web_search_call", "function_call", "quantum_call")
 
 
@@ -39,7 +39,6 @@ PART = {
     "input_image": {"type", "image_url", "file_id", "detail"},
     "input_file": {"type", "filename", "file_data", "file_id", "file_url", "detail"},
 }
-DATA_URL = re.compile(r"data:(image/(?:png|jpeg|webp|gif)|application/pdf);base64,[A-Za-z0-9+/]+=*")
 
 
 def check_parts(parts: Sequence[Mapping[str, Any]]) -> None:

@@ -33,10 +33,7 @@ def test_a_check_reads_what_the_answer_cites(cli: Cli) -> None:
         OPENAI.stream_of("web_search_stream"), 200, {"content-type": "text/event-stream"}
     )
     answer = page(text)({"url": "https://one.example/", "max_length": len(text)})
-    with (
-        FakeServer([streamed]) as server,
-        FakeServer(lambda _: json_reply(answer)) as pages,
-    ):
+    with FakeServer([streamed]) as server, FakeServer(lambda _: json_reply(answer)) as pages:
         where = {**openai(server), "SEARCHLOOP_OFFLINE": "", "SEARCH_BACKEND_URL": pages.url}
         ran = cli(
             "ask", "-m", "openai:gpt-6-luna", "--web", "--check", "-o", "json", "Hm?", **where

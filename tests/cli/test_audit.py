@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.fakes import FakeServer, json_reply
 from tests.searchloop.auditing.pages import WALL, Pages
 
 REPORT = """The council approved 64 million crowns for the outer wall [1].
@@ -21,21 +20,13 @@ The council approved 46 million crowns for the outer wall [1]. It has 12 bells [
 """
 
 
-class _Silent(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing to print."""
-
-
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The settings that lead to a search backend of a few pages."""
     (tmp_path / "report.md").write_text(REPORT, "utf-8")
-    with make_server("127.0.0.1", 0, Pages(), handler_class=_Silent) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield {"SEARCH_BACKEND_URL": f"http://127.0.0.1:{server.server_port}"}
-        server.shutdown()
-        thread.join()
+    pages = Pages()
+    with FakeServer(lambda asked: json_reply(pages.answer(asked.json))) as server:
+        yield {"SEARCH_BACKEND_URL": server.url}
 
 
 def test_a_report_is_audited(cli: Cli, env: dict[str, str]) -> None:

@@ -169,10 +169,7 @@ def test_alt_and_enter_begin_a_new_line(tmp_path: Path) -> None:
 def test_a_write_is_asked_about_with_its_diff(tmp_path: Path) -> None:
     """Tool, arguments and diff are on the screen; `y` lets it run."""
     file = notes(tmp_path)
-    with (
-        serving(CHANGE, said("Changed.")) as server,
-        Terminal(tmp_path, **online(server)) as chat,
-    ):
+    with serving(CHANGE, said("Changed.")) as server, Terminal(tmp_path, **online(server)) as chat:
         chat.work_in("ws")
         chat.type("Change it")
         chat.until("replace_in_file asks to run (effect: write)")

@@ -234,12 +234,7 @@ def said(verdict: str, sentence: str) -> str:
     ("claim", "answer", "verdict", "by"),
     [
         (QUIET, WINTER, "supported", "scripted:test"),
-        (
-            QUIET,
-            ("supported", "Made up by me."),
-            "unclear",
-            "words",
-        ),
+        (QUIET, ("supported", "Made up by me."), "unclear", "words"),
         ("The wall costs 12 crowns a metre", WINTER, "unclear", "words"),
         (QUIET, ("prose", ""), "unclear", "words"),
     ],

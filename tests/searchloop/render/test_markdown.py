@@ -11,15 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.render.markdown import KINDS, Incremental, highlight, render
-from searchloop.render.tree import (
-    TAGS,
-    KnownLinks,
-    Mark,
-    Node,
-    find_marks,
-    suggestions,
-    words,
-)
+from searchloop.render.tree import TAGS, KnownLinks, Mark, Node, find_marks, suggestions, words
 from tests.growth import check_growth, grows_too_fast
 from tests.tables import cut, each_row
 from tests.web.house import changed

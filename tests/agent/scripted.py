@@ -25,11 +25,14 @@ import pytest
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.providers import Abilities, Provider
 from searchloop.agent.run.runner import Runner
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.types import (
     Capabilities,
     Citation,
@@ -178,6 +181,36 @@ class Memory:
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         """The data of the events of these kinds."""
         return [data for kind, data in self.events if kind in kinds]
+
+
+class Played:
+    """One run of the loop and all that it left."""
+
+    def __init__(self, tools: Iterable[Tool], *steps: Step) -> None:
+        self.provider = Scripted(steps)
+        self.memory = Memory()
+        self.messages = [Message("user", "When?")]
+        table = SourceTable()
+        self.outcome: Outcome = asyncio.run(
+            run_agent_loop(
+                self.messages,
+                Request("one", ()),
+                provider=self.provider,
+                tools=Toolset(tools, "agent", table),
+                emit=self.memory,
+                sources=table,
+            )
+        )
+
+    @property
+    def ended(self) -> tuple[str, str | None]:
+        """Why it ended, and the code of what the answer lacks."""
+        return self.outcome.reason, self.outcome.error.code if self.outcome.error else None
+
+    @property
+    def results(self) -> list[Message]:
+        """The tools' answers."""
+        return [message for message in self.messages if message.role == "tool"]
 
 
 Answer = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]

@@ -18,9 +18,12 @@ Asked = Callable[[Mapping[str, Any]], ApprovalAnswer]
 Ran = list[dict[str, Any]]
 
 
-def session(mode: Mode = "agent", search: Search = "local") -> Session:
+def session(
+    mode: Mode = "agent", search: Search = "local", workspace: str | None = None
+) -> Session:
     """A session as it stands now."""
-    return Session(*("s", "", "scripted:one", mode, search, "local", None), *(0.0, 0.0, 1, True))
+    given = ("s", "", "scripted:one", mode, search, "local", workspace)
+    return Session(*given, *(0.0, 0.0, 1, True))
 
 
 def says(decision: str, **arguments: Any) -> Asked:

@@ -16,7 +16,7 @@ from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approvals, decided, pending
 from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
-from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools import Tool
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Capabilities, Request
 from tests.agent.guard.guarding import made
@@ -197,13 +197,7 @@ async def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
 
 async def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
     """One slow decision holds up neither the other question nor a call that needs none."""
-    put, done = made("put")
-
-    @tool
-    async def look() -> str:
-        """Look."""
-        return "seen"
-
+    (put, done), (look, _) = made("put"), made("look", "read")
     step = calls(call("put", 1, text="a"), call("put", 2, text="b"), call("look", 3))
     async with playing(tmp_path, (put, look), [step, says("Done.")]) as (house, model):
         await house.runner.start(house.session, "Do it.", mode="agent")
@@ -239,12 +233,7 @@ async def test_reviewed_queries_take_the_local_path(tmp_path: Path) -> None:
 
 async def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
     """Switched off in the middle of a turn: the next request holds no search of the provider."""
-
-    @tool
-    async def look() -> str:
-        """Look."""
-        return "seen"
-
+    look, _ = made("look", "read")
     steps = [calls(call("look")), says("So.")]
     async with playing(tmp_path, (look,), steps, can=NATIVE) as (house, model):
         real = model.stream

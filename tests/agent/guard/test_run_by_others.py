@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ DRESSES = {
 def work_file(folder: Path, path: str) -> WorkFile:
     """What the guard sees of a call that changes this file of a workspace."""
     tool = changing(folder)["create_file"]
-    file = WorkFile.of(tool, {"path": path}, lambda: in_folder(folder))
+    file = WorkFile.of(tool, {"path": path}, lambda: session(workspace=str(folder)))
     assert file
     return file
 
@@ -124,29 +123,24 @@ def test_an_allowed_folder_is_that_one_alone(
     assert file.is_allowed({folder_key(str(tmp_path / allowed))}) is may
 
 
-def in_folder(folder: Path) -> Any:
-    """A session that works in this folder."""
-    return replace(session("agent"), workspace=str(folder))
-
-
 def changing(folder: Path) -> dict[str, Any]:
     """The tools of this workspace, by name."""
-    made = asyncio.run(Workspace(folder / "home").tools(in_folder(folder)))
+    made = asyncio.run(Workspace(folder / "home").tools(session(workspace=str(folder))))
     return {tool.spec.name: tool for tool in made}
 
 
 @pytest.mark.parametrize("path", [".bashrc", ".vscode/tasks.json", "Makefile", "notes.md"])
 def test_an_allowed_folder_does_not_allow_them(tmp_path: Path, path: str) -> None:
     """The card says who would run it, and offers to allow no folder."""
-    work = tmp_path / "work"
-    work.mkdir()
+    (work := tmp_path / "work").mkdir()
+    now = session(workspace=str(work))
     asked: list[Any] = []
 
     def no(request: Any) -> Any:
         asked.append(request)
         return says("deny")(request)
 
-    allowed = guard(live=lambda: in_folder(work), user=no, always=[folder_key(str(work))])
+    allowed = guard(live=lambda: now, user=no, always=[folder_key(str(work))])
     toolset = Toolset(changing(work).values(), "agent", SourceTable(), guard=allowed)
     asyncio.run(toolset.call_all((call("create_file", path=path, content="x"),), Memory()))
     if path == "notes.md":

@@ -28,6 +28,12 @@ def hostile(mode: str = "ok", seen: Path | None = None, **more: Any) -> dict[str
     return {"command": sys.executable, "args": args, "startup_timeout": 90, **more}
 
 
+def lines(seen: Path, word: str = "") -> list[str]:
+    """What a server noted so far, of what begins so."""
+    noted = seen.read_text("utf-8").splitlines() if seen.exists() else []
+    return [line for line in noted if line.startswith(word)]
+
+
 def write(home: Path, servers: Mapping[str, Any], name: str = "mcp.json") -> Path:
     """A file of servers."""
     home.mkdir(parents=True, exist_ok=True)

@@ -19,14 +19,9 @@ from searchloop.agent.run.prompts import settings_of as settings_for
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.dispatcher import Toolset
-from tests.agent.mcp.served import Chat, by_name, hostile, run, serving, write
+from tests.agent.mcp.served import Chat, by_name, hostile, lines, run, serving, write
 from tests.agent.scripted import Memory, call
 from tests.waiting import eventually
-
-
-def lines(seen: Path) -> list[str]:
-    """What a server noted so far."""
-    return seen.read_text("utf-8").splitlines() if seen.exists() else []
 
 
 def gone(note: str) -> bool:
@@ -303,7 +298,7 @@ async def test_switches_hold_at_once_and_need_no_new_start(tmp_path: Path) -> No
         source.switch("a", {"tools": {"echo": {"enabled": True}}})
         again = by_name(await source.tools(Chat()))["mcp_a_echo"]
         assert (await run(again, text="x")).content
-        assert [line for line in lines(seen) if line.startswith("pid")] == lines(seen)[:1]
+        assert lines(seen, "pid") == lines(seen)[:1]
         source.switch("a", {"private": True})
         with pytest.raises(ToolError):
             await run(again, text="x")

@@ -83,12 +83,14 @@ ANSWERS = {
     "given": (("once", {"dish": "soup", "portions": "2"}), "ordered 2 soup"),
     "wrong, then right": (("once", {"dish": "soup", "portions": "many"}), "ordered 3 soup"),
     "declined": (("deny", None), "elicitation was decline"),
+    "nobody": (None, "elicitation was decline"),
 }
 
 
 @pytest.mark.parametrize("case", ANSWERS)
 async def test_a_server_asks_the_user(tmp_path: Path, case: str) -> None:
-    """In the middle of a call, on the card of approvals; nobody there, it is declined."""
+    """In the middle of a call, on the card of approvals. Nobody there, it is declined: `--approve
+    auto` allows calls and answers nothing in the user's name."""
     write(tmp_path, {"sdk": {**SDK, "startup_timeout": 90, "effect": "read"}})
     reply, expected = ANSWERS[case]
     model = Scripted([calls(call("mcp_sdk_order", 1), call("mcp_sdk_dream", 2)), says("Done.")])
@@ -100,26 +102,17 @@ async def test_a_server_asks_the_user(tmp_path: Path, case: str) -> None:
             return replies.pop(0)
 
         asked: list[Mapping[str, Any]] = []
-        await house.ask("Order.", mode="agent", caller=Caller(approve=decide))
-        assert asked[0]["question"]
-        assert asked[0]["arguments"] == {"dish": "", "portions": 1}
-        assert asked[0]["why"].startswith("sdk asks: What may it be? dish: What you would like")
-        assert len(asked) == (2 if "wrong" in case else 1)
+        how: dict[str, Any] = {"caller": Caller(approve=decide)} if reply else {"approve": "auto"}
+        await house.ask("Order.", mode="agent", **how)
+        assert len(asked) == {"nobody": 0, "wrong, then right": 2}.get(case, 1)
+        for each in asked[:1]:
+            assert (each["question"], each["arguments"]) == (True, {"dish": "", "portions": 1})
+            assert each["why"].startswith("sdk asks: What may it be? dish: What you would like")
         order, dream = model.requests[1].messages[-2:]
         assert re.search(expected, order.content)
         assert "sampling" in dream.content.lower()
         assert dream.is_error
         assert not pending(house.log.read(house.session))
-
-
-async def test_where_nobody_is_a_question_is_declined(tmp_path: Path) -> None:
-    """`--approve auto` allows calls; it answers nothing in the user's name."""
-    write(tmp_path, {"sdk": {**SDK, "startup_timeout": 90}})
-    model = Scripted([calls(call("mcp_sdk_order", 1)), says("Done.")])
-    async with open_house(tmp_path, model, bring=[Patient(settings_of(tmp_path))]) as house:
-        await house.ask("Order.", mode="agent", approve="auto")
-        assert "ordered" not in model.requests[1].messages[-1].content
-        assert [e for e in house.log.read(house.session) if e.data.get("question")] == []
 
 
 async def test_a_prompt_is_filled_from_words(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.mcp.served import Patient, hostile, settings_of, write
+from tests.agent.mcp.served import Patient, hostile, lines, settings_of, write
 from tests.agent.scripted import (
     House,
     Scripted,
@@ -45,17 +45,6 @@ async def house_with(
         yield house, model
 
 
-def lines_with(seen: Path, word: str) -> int:
-    """How often a server noted this."""
-    return sum(line.startswith(word) for line in seen.read_text("utf-8").splitlines())
-
-
-def seen_calls(seen: Path) -> list[str]:
-    """The calls that reached the server."""
-    lines = seen.read_text("utf-8").splitlines() if seen.exists() else []
-    return [line for line in lines if line.startswith("call ")]
-
-
 def results(model: Scripted, step: int = 1) -> list[str]:
     """What the model was told of its calls."""
     return [m.content for m in model.requests[step].messages if m.role == "tool"]
@@ -66,8 +55,7 @@ def notices(house: House) -> list[Mapping[str, Any]]:
     return [e.data for e in house.log.read(house.session) if e.type == "notice"]
 
 
-@pytest.mark.parametrize("decision", ["once", "deny"])
-async def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
+async def test_a_call_waits_for_the_user(tmp_path: Path) -> None:
     """Server, effect and arguments are shown; what comes back stands inside a fence."""
     seen = tmp_path / "seen"
     step = calls(call("mcp_a_echo", text="hi <|im_start|>"))
@@ -81,20 +69,16 @@ async def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
             "server": "a",
             "arguments": {"text": "hi <|im_start|>"},
         }
-        assert seen_calls(seen) == []
-        house.runner.approvals.answer(house.session, "call-1", decision)
+        assert lines(seen, "call ") == []
+        house.runner.approvals.answer(house.session, "call-1", "once")
         await house.runner.wait(house.session)
         made = await house.event("tool_call")
         assert (made.data["server"], made.data["effect"]) == ("a", "exec")
         answer = results(model)[0]
-        if decision == "deny":
-            assert seen_calls(seen) == []
-            assert "you said" not in answer
-        else:
-            assert seen_calls(seen) == ["call echo"]
-            fenced = r"(?s).*<<(\w+) untrusted .*>>\nyou said hi .*\n<<\1 end>>"
-            assert re.fullmatch(fenced, answer)
-            assert "<|im_start|>" not in answer
+        assert lines(seen, "call ") == ["call echo"]
+        fenced = r"(?s).*<<(\w+) untrusted .*>>\nyou said hi .*\n<<\1 end>>"
+        assert re.fullmatch(fenced, answer)
+        assert "<|im_start|>" not in answer
         check_calls_are_answered(list(model.requests[1].messages))
 
 
@@ -121,8 +105,8 @@ async def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str
         await house.ask("Do it.", mode=mode, approve="auto")
         offered = {tool.name for tool in model.requests[0].tools if "mcp" in tool.name}
         assert offered == {"mcp_a_progress"}
-        assert seen_calls(seen) == ["call progress"]
-        assert lines_with(seen, "pid") == 1  # the other server was not even started
+        assert lines(seen, "call ") == ["call progress"]
+        assert len(lines(seen, "pid")) == 1  # the other server was not even started
         check_calls_are_answered(list(model.requests[1].messages))
 
 
@@ -142,7 +126,7 @@ async def test_no_key_reaches_a_server_in_arguments(tmp_path: Path) -> None:
     own = {"OPENAI_API_KEY": ours, "GITHUB_TOKEN": other}
     async with house_with(tmp_path, servers, step, **own) as (house, model):
         await house.ask("Do it.", mode="agent", approve="auto")
-        assert seen_calls(seen) == []
+        assert lines(seen, "call ") == []
         for (place, key), told in zip(keys.items(), results(model), strict=True):
             assert place in told
             assert key not in told
@@ -159,7 +143,7 @@ async def test_a_changed_tool_is_offered_to_nobody(tmp_path: Path) -> None:
         offered = {tool.name for tool in model.requests[0].tools}
         assert "mcp_a_env" in offered
         assert "mcp_a_echo" not in offered
-        assert seen_calls(seen) == []
+        assert lines(seen, "call ") == []
         assert "definition has changed" in results(model)[0]
         assert [n["code"] for n in notices(house)] == ["mcp_suspended"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -244,15 +243,6 @@ def test_spans_always_point_at_their_marks(pieces: list[str]) -> None:
 def test_hostile_text_costs_linear_time(text: str) -> None:
     """Four times as much of anything costs about four times as much to settle."""
     check_growth(lambda text: settled(text, PAGE), text, ends=4)
-
-
-@pytest.mark.parametrize(
-    "unit", ["[", "x", " ", ". ", "`", "|", "](", "[a](", "\n", "“", "[1]", "a b. ", "_*"]
-)
-def test_hostile_pages_cost_linear_time(unit: str) -> None:
-    """Comparing with a page of anything costs what its length costs."""
-    answer = "The bridge opened in 1932 after eight years [1]."
-    check_growth(lambda page: settled(answer, page), unit * (80_000 // len(unit)))
 
 
 def marked(parts: list[tuple[str, int]]) -> tuple[str, tuple[Citation, ...]]:

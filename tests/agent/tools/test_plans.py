@@ -15,7 +15,6 @@ import pytest
 
 from searchloop.agent.errors import AgentError, Conflict
 from searchloop.agent.log.events import Event, messages_from
-from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import NamedAgent, settings_of
 from searchloop.agent.run.question import StandardTools, without_spare
 from searchloop.agent.run.undo import undo_files
@@ -28,6 +27,7 @@ from searchloop.agent.tools.present_plan import (
 )
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Capabilities, Mode, ToolResult
+from tests.agent.guard.guarding import session
 from tests.agent.scripted import (
     House,
     Memory,
@@ -85,8 +85,8 @@ def test_a_plan_that_is_none(steps: Any) -> None:
 
 def tools_in(mode: Mode, folder: str | None = "/ws") -> list[str]:
     """The names of what a session has in this mode, with or without a workspace."""
-    session = Session("s", "", "m:x", mode, "off", "off", folder, 0.0, 0.0, 0, False)
-    return [tool.spec.name for tool in asyncio.run(StandardTools().tools(session))]
+    tools = asyncio.run(StandardTools().tools(session(mode, workspace=folder)))
+    return [tool.spec.name for tool in tools]
 
 
 def test_plans_are_handed_over_in_plan_mode_only() -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.calls.arguments import coerced
-from searchloop.agent.loop import Outcome, run_agent_loop
-from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.tools import Tool
-from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.types import Message, Request, ToolCall
+from searchloop.agent.types import ToolCall
 from tests.agent.guard.guarding import made
-from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
+from tests.agent.scripted import Played, call, calls, says
 from tests.tables import each_row
 
 SCHEMA: dict[str, Any] = {
@@ -64,27 +59,6 @@ def test_arguments_are_put_into_the_schema_s_types(
     assert coerced(given_, SCHEMA) == meant
 
 
-def run(tools: list[Tool], *steps: Step) -> tuple[Outcome, list[Message], Memory, Scripted]:
-    """A turn in which the model takes these steps."""
-    provider, memory = Scripted(steps), Memory()
-    messages = [Message("user", "When?")]
-    outcome = asyncio.run(
-        run_agent_loop(
-            messages,
-            Request("one", ()),
-            provider=provider,
-            tools=Toolset(tools, "agent", SourceTable()),
-            emit=memory,
-        )
-    )
-    return outcome, messages, memory, provider
-
-
-def results(messages: list[Message]) -> list[Message]:
-    """The tools' answers."""
-    return [m for m in messages if m.role == "tool"]
-
-
 def test_the_third_time_ends_the_searching() -> None:
     """Three equal calls, in whatever spelling: the next request asks for an answer, a notice says
     why.
@@ -92,22 +66,20 @@ def test_the_third_time_ends_the_searching() -> None:
     look, asked = made("look", "network")
     spelt = ({"text": "ferry times", "url": "1"}, {"url": 1, "text": " ferry\n times"})
     given = [ToolCall(f"call-{n}", "look", spelt[n % 2]) for n in (1, 2, 3)]
-    outcome, messages, memory, provider = run([look], *map(calls, given), says("At 07:40."))
+    played = Played([look], *map(calls, given), says("At 07:40."))
     assert len(asked) == 2
-    assert [r.answer_now for r in provider.requests] == [False, False, False, True]
-    first, second, third = results(messages)
-    assert not first.is_error
-    assert not second.is_error
-    assert "Answer now" in third.content
-    assert [n["code"] for n in memory.of("notice")] == ["repeated_call"]
-    assert (outcome.reason, outcome.message.content) == ("stop", "At 07:40.")
+    assert [r.answer_now for r in played.provider.requests] == [False, False, False, True]
+    assert [m.is_error for m in played.results[:2]] == [False, False]
+    assert "Answer now" in played.results[2].content
+    assert [n["code"] for n in played.memory.of("notice")] == ["repeated_call"]
+    assert (played.outcome.reason, played.outcome.message.content) == ("stop", "At 07:40.")
 
 
 def test_a_model_that_will_not_stop_meets_a_limit() -> None:
     """Who goes on calling when an answer was asked for is cut, and the run says at what."""
     look, asked = made("look", "network")
     steps = [calls(call("look", n, text="ferry")) for n in (1, 2, 3, 4)]
-    outcome, *_ = run([look], *steps)
+    outcome = Played([look], *steps).outcome
     assert (outcome.reason, outcome.limit) == ("limit", "the same call 3 times")
     assert len(asked) == 2
 
@@ -116,9 +88,9 @@ def test_a_server_may_be_polled() -> None:
     """Equal calls of an MCP tool all run: what it waits for may be done by now."""
     look, asked = made("look", "network")
     steps = [calls(call("look", n, text="job 7")) for n in range(1, 7)]
-    outcome, _, memory, _ = run([replace(look, origin="mcp")], *steps, says("Done."))
+    played = Played([replace(look, origin="mcp")], *steps, says("Done."))
     assert [each["text"] for each in asked] == ["job 7"] * 6
-    assert (outcome.reason, memory.of("notice")) == ("stop", [])
+    assert (played.outcome.reason, played.memory.of("notice")) == ("stop", [])
 
 
 def test_a_change_makes_everything_new() -> None:
@@ -128,15 +100,14 @@ def test_a_change_makes_everything_new() -> None:
     steps = []
     for n in range(1, 9, 2):
         steps += [calls(call("look", n, text="a")), calls(call("write", n + 1, text="a"))]
-    outcome, *_ = run([reading, writing], *steps, says("Done."))
-    assert (len(asked), len(written)) == (4, 4)
-    assert outcome.reason == "stop"
+    played = Played([reading, writing], *steps, says("Done."))
+    assert (len(asked), len(written), played.outcome.reason) == (4, 4, "stop")
 
 
 def test_a_wrong_name_asked_thrice_is_enough() -> None:
     """A tool that does not exist is answered with what exists, and not for ever."""
     look, _ = made("look", "network")
     steps = [calls(call("serch", n, text="a")) for n in (1, 2, 3)]
-    _, messages, _, provider = run([look], *steps, says("I cannot look it up."))
-    assert "Tools you can call: look" in results(messages)[0].content
-    assert provider.requests[-1].answer_now
+    played = Played([look], *steps, says("I cannot look it up."))
+    assert "Tools you can call: look" in played.results[0].content
+    assert played.provider.requests[-1].answer_now

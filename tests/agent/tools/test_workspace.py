@@ -24,22 +24,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
-from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.tools.workspace import Workspace, checked_folder
 from searchloop.agent.types import Mode, ToolCall, ToolResult
-from tests.agent.guard.guarding import guard, says
+from tests.agent.guard.guarding import guard, says, session
 from tests.agent.scripted import Memory
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ("read_file", "list_directory", "search_files", "create_file", "replace_in_file")
-
-
-def session_in(folder: str | None, mode: Mode = "agent") -> Session:
-    """A session with this workspace."""
-    return Session("s", "", "m:x", mode, "off", "off", folder, 0.0, 0.0, 0, False)
 
 
 class Desk:
@@ -54,7 +48,7 @@ class Desk:
 
     def turn(self) -> None:
         """New tools, for the next turn."""
-        found = asyncio.run(self.workspace.tools(session_in(str(self.root))))
+        found = asyncio.run(self.workspace.tools(session(workspace=str(self.root))))
         self.tools: Mapping[str, Tool] = {tool.spec.name: tool for tool in found}
 
     def run(self, name: str, **arguments: Any) -> ToolResult:
@@ -105,7 +99,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_what_there_is_with_and_without_a_workspace(desk: Desk) -> None:
     """Without a workspace there are no file tools; reads are private."""
-    none = asyncio.run(desk.workspace.tools(session_in(None)))
+    none = asyncio.run(desk.workspace.tools(session()))
     assert list(none) == []
     assert set(desk.tools) == set(FILES)
     effects = {name: desk.tools[name].spec.effect for name in FILES}
@@ -193,7 +187,8 @@ def test_listing_goes_as_deep_as_asked(desk: Desk) -> None:
 
 
 def test_searching_text_and_names(desk: Desk) -> None:
-    """Lines with path and number; literal, any case unless asked; what was left out is said."""
+    """Lines with path and number; literal, any case unless asked; what was left out is said. A word
+    that is everywhere gives a hundred lines."""
     desk.put("src/a.py", "import os\n\nprint(os.name)  # [x] Needle\n" + "y" * 500 + "needle\n")
     desk.put("src/b.md", "needle\n")
     desk.put("node_modules/x/c.py", "needle")
@@ -213,13 +208,9 @@ def test_searching_text_and_names(desk: Desk) -> None:
     assert desk.refused("search_files", text="a\nb") == "bad_text"
     for glob in ("*.{py,md}", "../*", "a/../b"):  # nothing would be found
         assert desk.refused("search_files", glob=glob) == "bad_glob"
-
-
-def test_a_search_stops_at_enough(desk: Desk) -> None:
-    """A word that is everywhere gives a hundred lines and says that there are more."""
     desk.put("a.txt", "word\n" * 5000)
-    found = desk.text("search_files", text="word")
-    assert found.startswith("100 lines in 1 files. The search was cut short")
+    cut = desk.text("search_files", text="word")
+    assert cut.startswith("100 lines in 1 files. The search was cut short")
 
 
 def test_a_new_file_never_overwrites(desk: Desk) -> None:
@@ -473,9 +464,9 @@ def toolset(folder: Path, mode: Mode, decision: str = "always") -> Toolset:
     """The tools of a session in this workspace, behind a user who always decides the same."""
     (folder / "ws" / "src").mkdir(parents=True)
     (folder / "ws" / "notes.txt").write_text("one\ntwo\n")
-    session = session_in(str(folder / "ws"), mode)
-    tools = asyncio.run(Workspace(folder / "home").tools(session))
-    checked = guard(user=says(decision), live=lambda: session)
+    now = session(mode, workspace=str(folder / "ws"))
+    tools = asyncio.run(Workspace(folder / "home").tools(now))
+    checked = guard(user=says(decision), live=lambda: now)
     return Toolset(tools, mode, SourceTable(), guard=checked)
 
 

@@ -312,26 +312,9 @@ def test_what_is_not_compared_gets_no_verdict_but_unclear() -> None:
 
 def test_a_page_built_to_be_slow_costs_its_length() -> None:
     """Repetition, missing stops, open brackets: nothing is quadratic."""
-    slow = (
-        "a ",
-        "the same words again. ",
-        "1,000 ",
-        "的",
-        "三",
-        "[",
-        "a'",
-        "not ",
-        "\n- ",
-        '"',
-        "|",
-        "|\n",
-        "a|\n-|\n",
-    )
-    claims = (
-        "the same words again and not 1,000",
-        '"a a a a … a a a b" is said',
-        "的三" * 99,
-    )
+    slow = ["the same words again. ", "1,000 ", "not ", *'的三["|x `\n“', "a'", "\n- ", "|\n"]
+    slow += ["a ", "a|\n-|\n", ". ", "](", "[a](", "[1]", "_*"]
+    claims = ["the same words again and not 1,000", '"a a a a … a a a b" is said', "的三" * 99]
 
     def judged(text: str) -> None:
         page = Page(text)

@@ -299,23 +299,6 @@ def test_the_body_of_a_redirect_is_not_read(server: HostileServer) -> None:
     assert page.final_url == "http://example.com/"
 
 
-def test_domain_rules_are_asked_for_each_hop_before_it_is_looked_up(server: HostileServer) -> None:
-    """A page of an allowed domain cannot lead to one that is not."""
-    server.routes["/out"] = redirect("http://BÜCHER.example./")
-    net = Internet(server.port)
-    asked: list[str] = []
-
-    def allowed(host: str) -> bool:
-        asked.append(host)
-        return host == "example.com"
-
-    with pytest.raises(FetchRefused) as caught:
-        net.fetch("http://example.com/out", host_allowed=allowed)
-    assert caught.value.code == "refused_domain"
-    assert asked == ["example.com", "xn--bcher-kva.example"]
-    assert net.looked_up == ["example.com"]
-
-
 # TLS.
 
 

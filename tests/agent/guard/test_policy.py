@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,12 @@ DEFAULTS = [
 def test_without_rules_what_changes_something_is_confirmed(tool: Tool, action: str) -> None:
     """Reading and searching go on, the rest asks."""
     assert Policy().decide(tool, {})[0] == action
+
+
+def test_queries_can_be_reviewed() -> None:
+    """The one who wants to see what is looked up is asked for each look-up."""
+    search = replace(made("web_search", "network"), web=True)
+    assert Policy(review_queries=True).decide(search, {"query": "tides"})[0] == "confirm"
 
 
 MATCHES: list[tuple[dict[str, Any], Tool, dict[str, str], bool]] = [

@@ -26,12 +26,10 @@ JSON = {"Content-Type": "application/json"}
 def served(home: Path, *args: str, **settings: str) -> Iterator[int]:
     """The backend on a free port; gives the port."""
     env = {**CLEAN, "HOME": str(home), "SEARCHLOOP_HOME": str(home), **settings}
-    command = [
-        sys.executable,
-        *("-m", "searchloop.cli", "search-backend", "serve", "--port", "0"),
-        *args,
-    ]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=home) as process:
+    command = [sys.executable, "-m", "searchloop.cli", "search-backend", "serve", "--port", "0"]
+    with subprocess.Popen(
+        [*command, *args], env=env, stdout=subprocess.PIPE, text=True, cwd=home
+    ) as process:
         try:
             assert process.stdout is not None
             yield int(process.stdout.readline().rpartition(":")[2].split()[0])

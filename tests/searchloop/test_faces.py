@@ -33,7 +33,6 @@ from searchloop import (
     Limits,
     ProviderError,
     events,
-    tool,
 )
 from searchloop.agent.log.events import Event, event_of
 from searchloop.streams import Stream
@@ -409,17 +408,6 @@ def test_an_answer_that_ended_early_has_no_value(whose: str, limits: Any, tmp_pa
         with pytest.raises(AnswerError, match="ended early") as caught:
             _ = answer.value
         assert caught.value.answer.text == answer.text
-
-
-def test_a_function_that_is_a_tool_can_be_called() -> None:
-    """A program's own tests call it with its own parameters."""
-
-    @tool(effect="write")
-    def order(item: str, count: int = 1) -> str:
-        """Orders it."""
-        return f"{count} {item}"
-
-    assert (order("bolt", count=2), order.spec.name) == ("2 bolt", "order")
 
 
 @FACES

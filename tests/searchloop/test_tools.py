@@ -276,12 +276,13 @@ def test_a_broken_handler_runs_nothing(face: str, tmp_path: Path) -> None:
 
 
 def test_without_a_handler_nothing_that_changes_runs(tmp_path: Path) -> None:
-    """The default declines."""
+    """The default declines; the program itself calls the function as it is."""
     order, ordered = _order()
     turns = (call("order", count=20), "Not done.")
     with opened("Agent", tmp_path, *turns, tools=[order], mode="agent") as agent:
         assert agent.ask("Order bolts.").text == "Not done."
     assert ordered == []
+    assert (order(count=20), order.spec.name) == ("Ordered.", "order")
 
 
 @pytest.mark.parametrize("way", ["plain", "async", "stream", "awaited"])

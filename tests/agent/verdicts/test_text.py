@@ -1,7 +1,8 @@
-"""Sentences and languages, apart from any verdict."""
+"""Sentences, languages and denials, apart from any verdict."""
 
 from __future__ import annotations
 
+from searchloop.agent.verdicts.text import tokens
 from searchloop.analysis.language import language
 from searchloop.analysis.sentences import sentences
 from tests.tables import each_row
@@ -46,3 +47,16 @@ def test_sentences_end_where_they_end(text: str, parts: list[str]) -> None:
 def test_the_language_is_told_by_its_small_words(lang: str, text: str) -> None:
     """Or by its script; names alone tell nothing."""
     assert language(text) == lang
+
+
+def test_a_negation_keeps_its_apostrophe_or_loses_it() -> None:
+    """`n'est pas`, `isn’t`, `没有`, `ない` deny; `sin embargo` and `不仅` do not."""
+    for text, lang, denies in (
+        ("il n’est pas là", "fr", 2),
+        ("it isn’t there", "en", 1),
+        ("他没有来", "zh", 1),
+        ("彼は来ない", "ja", 1),
+        ("sin embargo vino", "es", 0),
+        ("不仅如此", "zh", 0),
+    ):
+        assert sum(token.kind == "not" for token in tokens(text, lang)) == denies, text

@@ -1,6 +1,8 @@
-"""Sentences, languages and denials, apart from any verdict."""
+"""Sentences, numbers, languages and denials, apart from any verdict."""
 
 from __future__ import annotations
+
+import pytest
 
 from searchloop.agent.verdicts.text import tokens
 from searchloop.analysis.language import language
@@ -60,3 +62,34 @@ def test_a_negation_keeps_its_apostrophe_or_loses_it() -> None:
         ("不仅如此", "zh", 0),
     ):
         assert sum(token.kind == "not" for token in tokens(text, lang)) == denies, text
+
+
+@each_row(
+    ("text", "lang", "value", "unit"),
+    [
+        ("81,365 cars", "en", 81365, ""),
+        ("81 365 cars", "en", 81365, ""),
+        ("81.365 Autos", "de", 81365, ""),
+        ("1.5 km", "en", 1.5, "km"),
+        ("1,5 km", "de", 1.5, "km"),
+        ("1.234.567,8", "de", 1234567.8, ""),
+        ("$5.3bn", "en", 5.3e9, "usd"),
+        ("5,3 Milliarden Euro", "de", 5.3e9, "eur"),
+        ("5 billion", "en", 5e9, ""),
+        ("5 billones", "es", 5e12, ""),
+        ("-5 °C", "en", -5, "celsius"),
+        ("−5%", "en", -5, "%"),
+        ("5 per cent", "en", 5, "%"),
+        ("twenty-five years", "en", 25, "year"),
+        ("dreiundzwanzig Tage", "de", 23, "day"),
+        ("treinta y dos horas", "es", 32, "h"),
+        ("14亿人", "zh", 1.4e9, ""),
+        ("三百二十五人", "zh", 325, ""),
+        ("530万ドル", "ja", 5.3e6, "usd"),
+        ("是-5度", "zh", -5, "degree"),
+    ],
+)
+def test_a_number_has_a_value_and_a_unit(text: str, lang: str, value: float, unit: str) -> None:
+    """With its scale, its sign, in digits, words and CJK numerals."""
+    found = [token.number for token in tokens(text, lang) if token.number]
+    assert [(number.value, number.unit) for number in found][:1] == [(pytest.approx(value), unit)]

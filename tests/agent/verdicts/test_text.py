@@ -93,3 +93,17 @@ def test_a_number_has_a_value_and_a_unit(text: str, lang: str, value: float, uni
     """With its scale, its sign, in digits, words and CJK numerals."""
     found = [token.number for token in tokens(text, lang) if token.number]
     assert [(number.value, number.unit) for number in found][:1] == [(pytest.approx(value), unit)]
+
+
+def test_the_end_of_a_span_of_years_is_a_year() -> None:
+    """`2018–19` ends in 2019, `12-19` in 19."""
+    for text, ends in (("in 2018–19", 2019), ("2018-2019", 2019), ("pages 12-19", 19)):
+        last = tokens(text, "en")[-1].number
+        assert last is not None
+        assert last.value == ends
+
+
+@pytest.mark.parametrize("text", ["pages 5-10", "1990–1995", "COVID-19", "2005年-2010年"])
+def test_a_dash_is_no_minus(text: str) -> None:
+    """In ranges and names."""
+    assert all(token.number.value > 0 for token in tokens(text, "en") if token.number)

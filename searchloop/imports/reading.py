@@ -20,6 +20,7 @@ MOST_PARTS = 100_000
 _BETWEEN = 4 << 20  # bytes between two chats
 # Braces alone say where an object of the array begins and ends, once strings are set aside.
 _TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)("?)|[{}]', re.DOTALL)
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # before a file's first sign
 _CHATS = re.compile(r"(?:^|/)(?:conversations|chats|searchloop)[^/]*\.json$", re.IGNORECASE)
 _ENCRYPTED = 1
 
@@ -96,7 +97,9 @@ def _objects(pieces: Iterable[bytes]) -> Iterator[Raw | Fault]:
 def split(pieces: Iterable[bytes], most: int = MOST_CHAT) -> Iterator[bytes | Fault]:
     """Yields the bytes of each outermost object; a Fault for one that is cut, or above `most`."""
     held, at, depth, start, skipping, outside = b"", 0, 0, 0, False, 0
+    first = last = b""
     for piece in pieces:
+        first, last = first or piece.lstrip(_BLANK)[:1], piece.rstrip()[-1:] or last
         outside = 0 if depth else outside + len(piece)
         if outside > _BETWEEN:
             yield Fault("so much stands between the chats that nothing behind it was read.")
@@ -125,5 +128,5 @@ def split(pieces: Iterable[bytes], most: int = MOST_CHAT) -> Iterator[bytes | Fa
                 yield Fault("one of its texts is too large; nothing behind it was read.")
                 return
             skipping, held, at = True, held[at:], 0
-    if depth:
+    if depth or (first == b"[" and last != b"]"):
         yield Fault("the file is cut here.")

@@ -372,6 +372,14 @@ def test_of_a_cut_file_the_whole_chats_come(log: EventLog, tmp_path: Path, share
     assert cut.problems == ["The ZIP file is cut or damaged. Get it again."]
 
 
+@pytest.mark.parametrize("between", ["", ",", ", \n"])
+def test_a_file_may_be_cut_between_two_chats(log: EventLog, tmp_path: Path, between: str) -> None:
+    """Both that are whole are brought, and the cut is told as one within a chat is."""
+    data = json.dumps(many(2))[:-1] + between
+    report = brought(log, tmp_path, data.encode("utf-8-sig"))
+    assert (report.brought, report.problems) == (2, ["Chat 3: the file is cut here."])
+
+
 def test_a_chat_of_too_many_values_is_not_parsed(log: EventLog, tmp_path: Path) -> None:
     """A small ZIP may hold millions of them, each of which would take memory."""
     bomb = b'[{"mapping": {"x": [' + b"{}," * MOST_VALUES + b"{}]}}]"

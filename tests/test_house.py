@@ -50,7 +50,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_478,
     "the page's script and style": 11_499,
     "rule data, 100 characters a line": 691,
-    "tests, with comments and blanks": 65_909,
+    "tests, with comments and blanks": 65_925,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -36,7 +36,6 @@ ELSEWHERE = {
     "search_backend/plugin/markup.py": "called in the worker",
     "search_backend/fetch/http.py": "unpacks up to a number of bytes, on a thread",
     "agent/log/events.py": "a checksum",
-    "agent/run/question/files.py": "a checksum",
     "agent/guard/egress.py": "unpacks up to a number of bytes",
     "web/api/server.py": "escapes text",
     "web/flask_app.py": "packs our own files",

@@ -48,9 +48,9 @@ BUDGET: Mapping[str, int] = {
     "web": 3_216,
     "cli": 3_010,
     "searchloop": 7_478,
-    "the page's script and style": 11_499,
+    "the page's script and style": 11_498,
     "rule data, 100 characters a line": 691,
-    "tests, with comments and blanks": 65_925,
+    "tests, with comments and blanks": 65_947,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -10,7 +10,16 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.checks import DRAWN, axe
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import ask, box, chat_of, choose_model, hold, place, wait_for_answer
+from tests.browser.steps import (
+    ask,
+    box,
+    came,
+    chat_of,
+    choose_model,
+    hold,
+    place,
+    wait_for_answer,
+)
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -86,6 +95,18 @@ def test_what_is_typed_while_the_queue_is_fetched_stays(page: Page, gate: thread
     expect(page.locator(QUEUE)).to_have_count(1)
     expect(page.locator(QUEUE)).to_contain_text("Second")
     expect(box(page)).to_have_value("Third")
+
+
+def test_an_answer_may_end_while_the_queue_is_fetched(page: Page, gate: threading.Event) -> None:
+    """The question behind it goes then, as it would have at the end of the answer."""
+    held = hold(page, "**/queue.js")
+    queued(page)
+    ask(page, "Second")
+    came(page, held)
+    gate.set()
+    wait_for_answer(page)
+    held[0].continue_()
+    assert questions(page, 2) == ["First", "Second"]
 
 
 def test_a_long_question_leaves_its_buttons_in_reach(page: Page, gate: threading.Event) -> None:

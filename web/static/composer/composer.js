@@ -207,10 +207,11 @@ export function composer(el, on) {
     fill("");
     unsent.store();
     on.say(t("queue.added", { n: texts.length }));
-    return queued();
+    return queued(facts.place);
   }
 
-  function queued() {
+  // `seen` is the chat whose answer was being written; it may end before the queue is loaded.
+  function queued(seen, since = seen?.endings ?? 0) {
     const made = ({ questionQueue }) =>
       (line = questionQueue(el("queue"), {
         unsent,
@@ -219,7 +220,8 @@ export function composer(el, on) {
         say: on.say,
         focus: () => question.focus(),
       }));
-    return (lining ??= import("./queue.js").then(made)).then(() => line.follow(at.chat, facts));
+    const go = () => line.follow(at.chat, facts, facts.place === seen ? since : null);
+    return (lining ??= import("./queue.js").then(made)).then(go);
   }
 
   // Another chat, or the end of an answer: the queue is shown, or moves on.

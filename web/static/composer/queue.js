@@ -10,7 +10,7 @@ const GOOD = ["stop", "limit"]; // how an answer ends that may be followed
 
 /**
  * Draws into `list`. `on` holds unsent (see drafts.js), send(text) -> promise<boolean>, edit(text), say(text),
- * focus(). Returns {follow(chat, facts)}.
+ * focus(). Returns {follow(chat, facts, since?)}; `since`: how many answers had ended when one was being written.
  */
 export function questionQueue(list, on) {
   let chat = null;
@@ -24,7 +24,7 @@ export function questionQueue(list, on) {
   // A copied tab has a copy of the queue: there nothing goes by itself.
   const copied = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
 
-  function follow(now, facts) {
+  function follow(now, facts, since = null) {
     if (latest && latest.place !== facts.place) {
       if (watched !== null && texts.length) on.unsent.setQueue(chat, texts, true); // nobody sees how that answer ends
       watched = null;
@@ -36,7 +36,7 @@ export function questionQueue(list, on) {
     // Ends are counted: a short answer may come and go between two looks.
     const endings = facts.place.endings ?? 0;
     running = facts.running;
-    if (running) watched ??= endings;
+    watched ??= running ? endings : since;
     const ended = watched !== null && !running && !sending && endings > watched;
     if (ended) watched = null;
     if (ended && texts.length && !held) {
@@ -84,11 +84,8 @@ export function questionQueue(list, on) {
 
   function row(text, i) {
     const about = { "aria-describedby": `waits-${i}` };
-    const without = () =>
-      keep(
-        texts.filter((_, other) => other !== i),
-        held,
-      );
+    const others = (_, other) => other !== i;
+    const without = () => keep(texts.filter(others), held);
     const edit = () => {
       without();
       on.edit(text);

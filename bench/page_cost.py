@@ -49,7 +49,7 @@ PAGES: Mapping[str, Callable[[int], str]] = {
     "stored texts": lambda n: _STORED + '\\"' * 800 * n,
     "stored quotes": lambda n: _STORED + '\'":"[' * 400 * n,
     "rules that undo": lambda n: _page(
-        "".join(f"p.k{{display:{'none' if i % 2 else 'block'};x:{i}}}" for i in range(20 * n)),
+        "".join(f"p.k{{display:{'none' if i % 2 else 'block'};x:{i}}}" for i in range(40 * n)),
         _paragraphs(50 * n),
     ),
     "selectors": lambda n: _page(f"{'p.k,' * 200 * n}p{{display:none}}", _paragraphs(20 * n)),

@@ -50,7 +50,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_478,
     "the page's script and style": 11_498,
     "rule data, 100 characters a line": 691,
-    "tests, with comments and blanks": 65_947,
+    "tests, with comments and blanks": 65_962,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

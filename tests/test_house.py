@@ -45,7 +45,7 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 BUDGET: Mapping[str, int] = {
     "agent": 22_614,
     "search_backend": 10_666,
-    "web": 3_216,
+    "web": 3_217,
     "cli": 3_010,
     "searchloop": 7_478,
     "the page's script and style": 11_498,

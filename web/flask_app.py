@@ -207,7 +207,7 @@ def _refused(error: HTTPException) -> Response:
     status = error.code or 500
     other = f"http_{status}", f"The request was refused with status {status}."
     code, words = _REFUSED.get(status, other)
-    if "text/html" in request.headers.get("Accept", "") and request.path[:5] != "/api/":
+    if sign_in.is_shown(request.headers.get("Accept", ""), request.path):
         told = sign_in.page({"code": code, "message": words}, str(request.accept_languages))
         headers = {"Content-Security-Policy": sign_in.POLICY}
         return Response(told, status, headers, mimetype="text/html")

@@ -97,9 +97,8 @@ async def refuse(
     """Sends a refusal as JSON, and as a page to a browser."""
     head = dict(scope["headers"])
     own: tuple[Header, ...] = (*refusal.headers, JSON)
-    reads = b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/"
     error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
-    if reads:
+    if sign_in.is_shown(head.get(b"accept", b"").decode("latin-1"), scope["path"]):
         accepted = head.get(b"accept-language", b"").decode("latin-1")
         text = sign_in.page(error, accepted, refusal.seconds)
         own = (*refusal.headers, (b"content-type", b"text/html; charset=utf-8"))

@@ -27,6 +27,11 @@ POLICY = (
 _WORDS = ("title", "label", "button", "link", "bad_token", "too_many_guesses")
 
 
+def is_shown(accept: str, path: str) -> bool:
+    """Tells whether a refusal is for a person: a browser asked for a page."""
+    return "text/html" in accept and not path.startswith("/api/")
+
+
 def page(error: Mapping[str, str], accepted: str, seconds: int = 0) -> str:
     """Returns the page for a refusal, in the best language of an Accept-Language header.
 

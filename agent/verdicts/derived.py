@@ -12,7 +12,7 @@ from searchloop.agent.verdicts.text import Token
 
 _ROWS, _NUMBERS = 40, 12  # of tables that are looked at, and numbers of one sentence or cell
 _FEW = 4  # numbers of a sentence that is held against others: many give anything by chance
-_COUNTED = 100  # smaller numbers without a unit are days, or come out by chance
+_COUNTED = 100  # numbers up to this without a unit are days, or come out by chance
 _BOUND = 1.05  # times a bound that tells something
 _NEARLY = 0.4  # of the words that the best two places hold: less gives anything by chance
 _LOOSE, _EXACT = 0.05, 0.02  # share that rounding may take, with "about" and without
@@ -42,7 +42,7 @@ def derived(
     Two places must each hold something of the claim that the other does not, and nearly as much of
     it as any two.
     """
-    if (not wanted.unit and wanted.value < _COUNTED) or is_year(wanted.value):
+    if wanted.value <= (0 if wanted.unit else _COUNTED) or is_year(wanted.value):
         return None
     pairs, plain = list(_sides(page, near)), wanted._replace(kind="")
     sides = {id(side): side for *both, _ in pairs for side in both}
@@ -122,7 +122,7 @@ def _share(wanted: Number, high: Number, low: Number, grew: bool) -> bool:
 
 def _is(wanted: Number, value: float, unit: str) -> bool:
     mine, given, _ = wanted.beside(Number(value, unit)) or (1, 0, 0)
-    if value <= 0 or not given:
+    if value <= 0 or not mine * given:
         return False
     if wanted.kind in ("more", "less"):
         share = given / mine if wanted.kind == "more" else mine / given

@@ -21,8 +21,8 @@ from searchloop.agent.search.verdict_words import NEAREST, plain
 from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
-from searchloop.auditing.results import PROBLEMS, Audit, AuditedPage
-from searchloop.auditing.run import audited, report_at
+from searchloop.auditing.results import PROBLEMS, AuditedPage
+from searchloop.auditing.run import audited
 from searchloop.auditing.writers import WRITERS
 from searchloop.cli import BAD_INPUT, FAILED, OK, STOPPED
 from searchloop.cli.arguments import as_json, one_line, output, safe, safe_json, tell, warn
@@ -79,16 +79,9 @@ def _audit(args: argparse.Namespace) -> int:
         with agent_with_tools(settings) as (agent, _):
             args.model = whole_name(agent, args.model)
 
-    async def run() -> Audit:
-        if isinstance(source, Path):
-            report, title = text, ""
-        else:
-            report, title = await report_at(source, settings)
-        options = {"offline": args.offline, "model": args.model, "title": title}
-        return await audited(report, settings, told=told, **options)
-
-    text = file_text(source) if isinstance(source, Path) else ""
-    audit = asyncio.run(run())
+    text, url = (file_text(source), None) if isinstance(source, Path) else ("", source)
+    options = {"offline": args.offline, "model": args.model}
+    audit = asyncio.run(audited(text, settings, url=url, told=told, **options))
     name = "" if args.report == "-" else args.report
     made = WRITERS[args.output](audit, spoken_here(), name)
     print(safe(made) if args.output in ("text", "html") else safe_json(made))

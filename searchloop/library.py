@@ -263,7 +263,7 @@ def audit(
 
         print(audit(file="report.md").summary)
     """
-    from searchloop.auditing.run import audited, report_at
+    from searchloop.auditing.run import audited
     from searchloop.compose import file_text
 
     settings = settings or Settings.load()
@@ -271,16 +271,10 @@ def audit(
         remedy = "Give exactly one of text, file and url."
         raise ConfigError("no_source", "There must be one report.", remedy)
 
-    async def run() -> Audit:
-        report, title = text or "", ""
-        if url is not None:
-            report, title = await report_at(url, settings)
-        elif file is not None:
-            report = await asyncio.to_thread(file_text, Path(file))
-        return await audited(report, settings, offline=offline, model=model, title=title)
-
+    report = (text or "") if file is None else file_text(Path(file))
+    work = audited(report, settings, url=url, offline=offline, model=model)
     with ThreadPoolExecutor(1) as pool:  # the caller may have a loop of its own
-        return pool.submit(asyncio.run, run()).result()
+        return pool.submit(asyncio.run, work).result()
 
 
 def check(

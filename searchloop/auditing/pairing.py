@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from searchloop.agent.search.claims import BACK, FEW, blank, count_words, torn, without
@@ -17,6 +16,7 @@ from searchloop.analysis.sentences import sentences
 from searchloop.auditing.references import (
     ADDRESS,
     DIGITS,
+    REF,
     SUPERSCRIPTS,
     References,
     address_of,
@@ -30,16 +30,21 @@ _TARGET = (
 )
 _LABEL = r"(?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){0,400}"
 _LINK = rf"\[{_LABEL}\]{_TARGET}"
+_ONE_LINK = re.compile(
+    rf"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,400}})\](?P<to>{_TARGET})"
+)
 _LEAD = (
     r"(?i:(?:sources?|see(?: also)?|via|from|cf\.?|quellen?|siehe|fuentes?|fonte"
     r"|来源|參考|参考|出典)"
     r"[:：]?\s*)?"
 )
-_FENCE = re.compile(r"[ \t>]*(`{3,}+|~{3,}+)")
+# A block of code; one that nothing closes goes to the end.
+_FENCED = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)[\s\S]*?(?:\n[ \t>]*+\1[^\n]*|\Z)", re.MULTILINE)
 _NOISE = re.compile(
     r"!\[[^\]\n]{0,400}\]\([^()\s]{0,2000}\)|<!--.{0,5000}?-->"
-    r"|<su[bp]>(?!\d[\d, ]*<)|(?<!\d)</su[bp]>"
-    r"|\[cite_start\]|\[citation needed\]",
+    r"|<su[bp]>(?!\d[\d, ]*<)|(?<!\d)</su[bp]>|<span style=\"display:none\">.{0,2000}?</span>"
+    r"|</?(?:img|span|div|cite|br|p|u|b|i|em|strong)(?:\s[^<>\n]{0,500})?>"
+    r"|\[cite_start\]|\[citation needed\]|:contentReference\[oaicite:\d+\]\{index=\d+\}",
     re.DOTALL | re.IGNORECASE,
 )
 _CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{1,500}\1(?!`)")
@@ -49,13 +54,17 @@ _HEADS = re.compile(
 )
 _MARK = re.compile(
     rf"(?P<group>[(（\[]{_LEAD}(?:{_LINK}[\s,;、&+]*){{1,12}}[)）\]])"
-    rf"|(?P<link>{_LINK})"
-    r"|(?P<named>\(?\[(?P<words>[^\[\]\n]{1,200})\]\[(?P<label>[\w.-]{1,20})\]\)?)"
-    rf"|(?<!\\)\[(?:cite:\s?)?(?P<many>{_NUMBERS})\](?:: ?\d{{1,4}}(?:[–-]\d{{1,4}})?)?(?!\()"
-    r"|\[\^(?P<note>[\w.-]{1,20})\]"
+    rf"|(?P<link>{_ONE_LINK.pattern})"
+    rf"|(?P<named>\(?\[(?!{_NUMBERS}\])(?P<name>[^\[\]\n]{{1,200}})\]"
+    r"\[(?P<label>[\w. -]{0,60})\]\)?)"
+    rf"|(?<!\\)\[(?:cite:\s?|citation:)?(?P<many>{_NUMBERS}\](?:[–-]\[\d{{1,3}}\])?)"
+    r"(?:: ?\d{1,4}(?:[–-]\d{1,4})?)?(?!\()"
+    r"|\[\^(?P<note>[\w.-]{1,20})\^?\]"
+    r"|(?P<short>\[[^\[\]\n:/]{1,60}\])(?![(\[:])"
+    rf"|{REF.pattern}"
     rf"|(?<!\d)<sup>(?P<html>{_NUMBERS})</sup>"
     r"|【(?P<wide>\d{1,3})(?::\d{1,3})?(?:†(?P<file>[^】\n]{0,2000}))?】"
-    rf"|(?<=[^\W\d_]|[.,;:!?。！？”\")»%])"
+    rf"|(?<=[^\W\d_]|[.,;:!?。！？”\")»%]) {{0,2}}"
     rf"(?P<raised>[{SUPERSCRIPTS}]{{1,3}}(?:[,˒‚–⁻ʼ][{SUPERSCRIPTS}]{{1,3}}){{0,9}})"
     r"|\ue200?cite(?P<turns>(?:\ue202?turn\d{1,3}[a-z]{3,12}\d{1,3})+)\ue201?"
     rf"|(?P<beside>[(（][^()（）\n]{{0,120}}?(?:{ADDRESS})[^()（）\n]{{0,80}}[)）])"
@@ -67,11 +76,8 @@ _MARK = re.compile(
 # Numbers that some programs lose the brackets of. They count where nothing else is a mark.
 _LOOSE = re.compile(
     r"(?<=\w )\((?P<round>\d{1,3}(?:, ?\d{1,3})*)\)"
-    r"|(?<=[\w)”\"%]\.)(?P<lost>\d{1,3}(?:,\d{1,3})*)(?=[ \t]+[^\W\da-z]|[ \t]*$)",
+    r"|(?<=[\w)”\"%]\.)(?P<lost>\d{1,3}(?:, ?\d{1,3})*)(?=[ \t]+[^\W\da-z]|[ \t]*$)",
     re.MULTILINE,
-)
-_ONE_LINK = re.compile(
-    rf"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,400}})\](?P<to>{_TARGET})"
 )
 # The words of a link that stand for a source and say nothing.
 _NAME_ONLY = re.compile(
@@ -85,6 +91,7 @@ _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b")
 _ORDINAL = re.compile(r"\s*(?:[-*+•>|][ \t]+|\(?\d{1,3}[.)][ \t]+)*")
 _CLOSING = tuple('”"»」』“')
 _OPENS, _SPACE = re.compile(r"\s+[“„\"«「『A-ZÀ-Þ]"), re.compile(r"\s*")
+_NEXT_LINE = re.compile(r"[ \t]*\n[ \t]*[“„\"«「『A-ZÀ-Þ\u3040-\u9fff]")
 # A link stands for a source between a sentence that has ended and the next.
 _SAID = re.compile(r"(?<!\d)[^\s\d.][.!?。”\")»*_]+[ \t]*\Z|\d[.!?。”\")»*_]+[ \t]*(?<!\n\d\. )\Z")
 _OPENS_OR_ENDS = re.compile(r"[ \t]+[“„\"«「『A-ZÀ-Þ\d\u3040-\u9fff]|[ \t]*(?:\n|\Z)")
@@ -142,7 +149,7 @@ def pair(text: str) -> Paired:
     """Returns the sentences of a report, each with the addresses that it cites."""
     text, cut = text[:LONGEST], len(text) > LONGEST
     given = text.replace("\r", " ")
-    quiet = _blanked(without(given, _fenced(given)), _NOISE)
+    quiet = _blanked(_blanked(given, _FENCED), _NOISE)
     lists = References(_blanked(quiet, _CODE))
     body = without(quiet, lists.spans)
     headless = _blanked(body, _HEADS)
@@ -186,10 +193,15 @@ def _place(match: re.Match[str], lists: References) -> _Place | None:
     if match["group"] or match["beside"] or match["bare"]:
         links = map(_target, _ONE_LINK.finditer(match[0]))
         urls = links if match["group"] else addresses(match[0])
+        end -= bool(match["bare"]) * (len(match[0]) - len(match[0].rstrip(".,;:!?")))
         return _Place(start, end, tuple((url, "") for url in urls if url))
     if match["link"]:
         return _link(match)
-    if match["named"]:
+    if match[0].startswith("<ref"):
+        url = next(iter(addresses(match["said"] or "")), "")
+        label = (match["ref"] or match["said"] or "").strip()
+        return _Place(start, end, ((url, ""),) if url else _named([label], start, lists))
+    if match["named"] or match["short"]:
         return _reference(match, lists)
     if match["years"] or match["author"]:
         return _by_author(match, lists)
@@ -210,27 +222,22 @@ def _target(link: re.Match[str]) -> str:
     return address_of(link["to"][1:-1].split(' "')[0])
 
 
-def _link(match: re.Match[str]) -> _Place | None:
-    one = _ONE_LINK.fullmatch(match[0])
-    if one is None:
-        return None
-    url = _target(one)
-    named = url and _NAME_ONLY.fullmatch(one["words"].strip())
-    start, end = match.span()
-    words = None if named else (start + 1, start + 1 + len(one["words"]))
-    return _Place(start, end, ((url, ""),) if url else (), words)
+def _link(match: re.Match[str]) -> _Place:
+    url = _target(match)
+    named = url and _NAME_ONLY.fullmatch(match["words"].strip())
+    held = None if named else match.span("words")
+    return _Place(*match.span(), ((url, ""),) if url else (), held)
 
 
 def _reference(match: re.Match[str], lists: References) -> _Place | None:
-    """Reads `[words][1]`, which may also be two numbers."""
+    """Reads `[words][1]`, `[words][]` and `[words]`."""
     start, end = match.span()
-    words, label = match["words"], match["label"]
-    if re.fullmatch(_NUMBERS, words):
-        labels = [*_numbers(words), label]
-        return _Place(start, end, _named(labels, start, lists)) if label.isdigit() else None
+    words = match["name"] or match["short"][1:-1]
+    label = match["label"] or words
     if not lists.knows(label):
         return None
-    held = None if match[0][0] == "(" else match.span("words")
+    at = start + match[0].index(words)
+    held = None if match[0][0] == "(" else (at, at + len(words))
     return _Place(start, end, _named([label], start, lists), held)
 
 
@@ -250,7 +257,7 @@ def _by_author(match: re.Match[str], lists: References) -> _Place | None:
 def _numbers(written: str) -> list[str]:
     """Returns the labels of `1, 3-5` or `1_2`."""
     labels: list[str] = []
-    for part in re.split(r"\s?[,;、，]\s?", written.replace("^", "")):
+    for part in re.split(r"\s?[,;、，]\s?", re.sub(r"[\^\[\]]", "", written)):
         first, _, last = re.sub(r"\s?[–-]\s?", "-", part).partition("-")
         if last.isdigit() and first.isdigit() and 0 < int(last) - int(first) < 30:
             labels += map(str, range(int(first), int(last) + 1))
@@ -300,8 +307,13 @@ def _sentence(said: str, span: tuple[int, int], marks: Sequence[_Place]) -> Sent
     claim = _tidy(said[start:end])
     figures = bool(re.search(r"\d", claim[_ends(_ORDINAL, claim) :])) and count_words(claim) >= FEW
     figures = figures and claim.rstrip(" *_)")[-1:] not in ("?", "？", ":", "：")
-    cited: dict[str, Cited] = {}
-    groups = [list(g) for _, g in groupby(marks, lambda mark: _group(said, marks, mark))]
+    cited: dict[tuple[str, int], Cited] = {}
+    groups: list[list[_Place]] = []
+    for mark in marks:
+        before = groups[-1][-1] if groups else None
+        if not before or before.words or re.search(r"\w", said[before.end : mark.start]):
+            groups.append([])
+        groups[-1].append(mark)
     for number, group in enumerate(groups):
         last = number == len(groups) - 1
         to = end if last or group[0].words else group[0].start
@@ -312,18 +324,9 @@ def _sentence(said: str, span: tuple[int, int], marks: Sequence[_Place]) -> Sent
         for mark in group:
             place = (mark.end if mark.words else mark.start, mark.end)
             for url, label in mark.sources:
-                cited.setdefault(url or f"?{label}", Cited(url, label, told, place, number))
+                key = (url or f"?{label}", number)
+                cited.setdefault(key, Cited(url, label, told, place, number))
     return Sentence(start, end, claim, tuple(cited.values()), (), figures)
-
-
-def _group(said: str, marks: Sequence[_Place], mark: _Place) -> int:
-    """Numbers the runs of marks with no words between them."""
-    runs = 0
-    for one, other in pairwise(marks):
-        if other.start > mark.start:
-            break
-        runs += bool(re.search(r"\w", said[one.end : other.start])) or one.words is not None
-    return runs
 
 
 def _with_near(found: Sequence[Sentence], said: str) -> Iterator[Sentence]:
@@ -360,20 +363,23 @@ def _whole(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]
 def _after_quotations(
     said: str, spans: Iterable[tuple[int, int]], marks: Iterable[_Place]
 ) -> Iterator[tuple[int, int]]:
-    """Ends a sentence behind the mark of a quotation that has no full stop."""
-    ends = [
-        mark.end
-        for mark in marks
-        if not mark.words
-        and said[max(0, mark.start - 9) : mark.start].rstrip()[-1:] in _CLOSING
-        and _OPENS.match(said, mark.end)
-    ]
+    """Ends a sentence without a full stop behind the mark of its quotation, and behind an address
+    at the end of its line."""
+    ends = [mark.end for mark in marks if not mark.words and _ends_a_sentence(said, mark)]
     for start, end in spans:
         while ends and ends[0] < end:
             if (cut := ends.pop(0)) > start:
                 yield start, cut
                 start = _ends(_SPACE, said, cut)
         yield start, end
+
+
+def _ends_a_sentence(said: str, mark: _Place) -> bool:
+    if said[max(0, mark.start - 9) : mark.start].rstrip()[-1:] in _CLOSING:
+        return bool(_OPENS.match(said, mark.end))
+    line = said[said.rfind("\n", 0, mark.start) + 1 : mark.start]
+    address = all(url and not label for url, label in mark.sources)
+    return bool(address and _NEXT_LINE.match(said, mark.end)) and count_words(line) >= FEW
 
 
 def _tidy(text: str) -> str:
@@ -395,21 +401,6 @@ def _syntax(marks: Iterable[_Place]) -> Iterator[tuple[int, int]]:
         else:
             yield mark.start, mark.words[0]
             yield mark.words[1], mark.end
-
-
-def _fenced(text: str) -> Iterator[tuple[int, int]]:
-    """Yields where the blocks of code stand; one that nothing closes goes to the end."""
-    fence, begun = "", 0
-    for line in re.finditer(r"[^\n]*\n?", text):
-        found = _FENCE.match(line[0])
-        if fence:
-            if found and found[1].startswith(fence):
-                yield begun, line.end()
-                fence = ""
-        elif found:
-            fence, begun = found[1], line.start()
-    if fence:
-        yield begun, len(text)
 
 
 def _blanked(text: str, shape: re.Pattern[str]) -> str:

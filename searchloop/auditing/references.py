@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urldefrag, urlsplit
 
 # A closing bracket belongs to an address that holds the opening one.
 ADDRESS = (
-    r"(?:https?|library|zim)://(?:[^\s<>()\[\]\"“”«»，。；、（）【】|]|\([^\s<>()]{0,200}\)){1,2000}"
+    r"(?:(?:https?|library|zim)://|(?<![\w./@\[-])www\.)"
+    r"(?:[^\s<>()\[\]{}\\\"“”«»，。；、（）【】|]|\([^\s<>()]{0,200}\)){1,2000}"
     r"|\b[Dd][Oo][Ii]:\s?10\.\d{4,9}/[^\s<>\])\"，。]{1,200}|\barXiv:\s?\d{4}\.\d{4,5}"
 )
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -30,18 +31,27 @@ _HEADING = re.compile(
     r"|quellen(?:verzeichnis|angaben)?|einzelnachweise|literatur(?:verzeichnis)?|nachweise"
     r"|fuentes|referencias|bibliografía|fonti|riferimenti|références|bibliographie|fontes"
     r"|参考(?:资料|文献|来源|資料)|来源|資料來源|引用(?:来源|文献)?|出典|참고 ?문헌|출처"
-    r")[ \t]*[:：]?[*_]{0,3}[ \t]*[:：]?[ \t]*",
+    r")(?:\[edit\])?[ \t]*[:：]?[*_]{0,3}[ \t]*[:：]?[ \t]*",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    rf"[ \t>]*(?:[-*+•][ \t]+)?(?:\[\^?(?P<square>[\w.-]{{1,20}})\]:?"
+    r"[ \t>]*(?:[-*+•][ \t]+)?"
+    r"(?:\[\^?(?:citation:)?(?P<square>[\w.-]{1,20}|[^\[\]\n]{1,60}(?=\]:))\^?\](?P<defines>:)?"
     rf"|(?P<sup>[{SUPERSCRIPTS}]{{1,3}})|【(?P<wide>\d{{1,3}})】)(?:[ \t]+|$)"
 )
 _NUMBER = re.compile(r"[ \t>]*(?:\((\d{1,3})\)|(\d{1,3})(?:[.):]| ?[-–])?)[ \t]+(?=\S)")
-_BULLET = re.compile(r"[ \t>]*[-*+•–][ \t]+")
+_BULLET = re.compile(r"[ \t>]*[-*+•–^][ \t]+")
+_SAME = re.compile(r"\W*(?:ibid|ibídem|ebd\b|ebenda|同上)", re.IGNORECASE)  # as the one before
 _AUTHOR = re.compile(r"[ \t>]*[^\W\d_][\w'’-]{1,40}(?:,| and | & | et al)")
 _SURNAME = re.compile(r"[A-ZÀ-Þ][\w'’-]{1,40}")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b")
+
+
+# A reference of an encyclopedia's own text; one with a name may be cited again.
+REF = re.compile(
+    r"<ref(?:[ \t]+name[ \t]?=[ \t]?[\"']?(?P<ref>[^\"'/<>\n]{1,100})[\"']?)?[ \t]*"
+    r"(?:/>|>(?P<said>[^<>]{0,2000})</ref>)"
+)
 
 
 class Entry(NamedTuple):
@@ -59,6 +69,7 @@ def address_of(written: str) -> str:
     Search sites wrap the addresses that they lead to; DOI and arXiv numbers have one.
     """
     written = written.strip().strip("<>").rstrip(".,;:!?'\"”’»*_`")
+    written = f"https://{written}" if written.startswith("www.") else written
     kind, _, rest = written.partition(":")
     if place := _NUMBERED.get(kind.lower()):
         return place + rest.strip()
@@ -89,6 +100,11 @@ class References:
         self.entries: list[Entry] = []
         self._inside = self._open = False  # a list; an entry that may go on in the next line
         self._shape, self._order = "", 0
+        for ref in REF.finditer(text):
+            if url := next(iter(addresses(ref["said"] or "")), ""):
+                self.entries.append(
+                    Entry((ref["ref"] or "").strip().casefold(), url, "", ref.start())
+                )
         blank = True
         for line in re.finditer(r"[^\n]*\n?", text):
             words = line[0].rstrip()
@@ -107,11 +123,11 @@ class References:
 
     def knows(self, label: str) -> bool:
         """Tells whether a list has this label."""
-        return label in self._named
+        return label.casefold() in self._named
 
     def url(self, label: str, place: int) -> str:
         """Returns the address behind a label at `place`: of the next list, else of the last."""
-        found = self._named.get(label, [])
+        found = self._named.get(label.casefold(), [])
         after = bisect_right([entry.start for entry in found], place)
         return found[min(after, len(found) - 1)].url if found else ""
 
@@ -129,7 +145,8 @@ class References:
             shape, label, rest = found
             self._order += 1
             self._shape = self._shape or shape
-            url = next(iter(addresses(rest)), "")
+            before = self.entries[-1:] if _SAME.match(rest) else ()
+            url = next(iter((*addresses(rest), *(entry.url for entry in before))), "")
             label = label or str(self._order)
             self.entries.append(Entry(label, url, rest.strip(" \t*_^↑"), start))
             self._open = True
@@ -145,13 +162,14 @@ class References:
     def _entry(self, words: str) -> tuple[str, str, str] | None:
         """Returns the shape of an entry, its label and its words."""
         label = _LABEL.match(words)
-        if label and (self._inside or _ADDRESS.search(words)):
+        if label and (self._inside or label["defines"] or _ADDRESS.search(words)):
             name = label["square"] or label["wide"] or label["sup"].translate(DIGITS)
-            return "number", name, words[label.end() :]
+            return "number", name.casefold(), words[label.end() :]
+        number = _NUMBER.match(words)
+        if number and (self._inside or _ADDRESS.fullmatch(words, number.end())):
+            return "number", number[1] or number[2], words[number.end() :]
         if not self._inside or words.startswith("#"):
             return None
-        if number := _NUMBER.match(words):
-            return "number", number[1] or number[2], words[number.end() :]
         if bullet := _BULLET.match(words):
             return "bullet", "", words[bullet.end() :]
         plain = _ADDRESS.search(words) or _AUTHOR.match(words)

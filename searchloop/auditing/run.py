@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.providers import ProviderRegistry
 from searchloop.agent.run.check_sources import ModelReader, reader_of
-from searchloop.agent.run.check_with import Key, ModelSaid, ToRead, read_by, to_read
+from searchloop.agent.run.check_with import ToRead, read_by, to_read
 from searchloop.agent.run.prices import load_prices, pricer
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend, backend_for, error_words
@@ -40,7 +40,7 @@ from searchloop.auditing.results import (
     State,
 )
 from searchloop.compose import search_app
-from searchloop.compose.check import read_page
+from searchloop.compose.check import Source, read_page
 
 MOST_PAGES = 300
 MOST_SENTENCES = 3_000  # that cite something
@@ -99,9 +99,9 @@ class Auditor:
     pages: dict[str, AuditedPage] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._verdicts: dict[tuple[int, str], Verdict] = {}
-        self._unclear: dict[tuple[int, str], ToRead] = {}
-        self._by: dict[tuple[int, str], str] = {}
+        self._verdicts: dict[tuple[int, int, str], Verdict] = {}
+        self._unclear: dict[tuple[int, int, str], ToRead] = {}
+        self._by: dict[tuple[int, int, str], str] = {}
         self._spent = ""
         self._wants = defaultdict[str, list[tuple[int, Cited]]](list)
 
@@ -132,28 +132,32 @@ class Auditor:
         async with asyncio.TaskGroup() as group:
             for url in urls[:MOST_PAGES]:
                 group.create_task(one(url))
-        if self.reader:
+        if self.reader and self._unclear:
             await self._read_by(self.reader)
 
     async def _read_by(self, reader: ModelReader) -> None:
-        """Lets a model read what is unclear."""
-        found, self._spent = await read_unclear(self._unclear, reader)
-        for key, said in found.items():
-            verdict, reason = self._verdicts[key], f"{reader.id} read it so."
-            self._by[key] = reader.id
+        """Lets a model read what is unclear, and keeps a sentence on what that took."""
+        reading = await read_by(reader.provider, reader.model, self._unclear)
+        for key, said in reading.said.items():
+            verdict, why = self._verdicts[key], f"{reader.id} read it so."
             self._verdicts[key] = replace(
-                verdict, verdict=said.verdict, passage=said.sentence, reason=reason
+                verdict, verdict=said.verdict, passage=said.sentence, reason=why
             )
+            self._by[key] = reader.id
+        usage, cost = reading.usage, reader.price(reading.usage)
+        money = "unknown cost" if cost is None else f"${cost:.4f}"
+        spent = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        read = f"{reader.id} read unclear claims ({len(self._unclear)})"
+        self._spent = f"{read}: {spent:,} tokens, {money}. {reading.error}".strip()
 
     async def _opened(self, url: str) -> AuditedPage:
         """Opens a page, judges all that cites it, and keeps no more of it than its name."""
         if _private(url):
             reason = "It is an address of a private network, which is never opened."
             return AuditedPage(url, "refused", "private", reason)
-        options = {"offline": True} if self.offline else {}
         try:
             async with asyncio.timeout(_SECONDS):
-                page = await whole_page(url, self.backend, **options)
+                page = await whole_page(url, self.backend, offline=self.offline)
         except TimeoutError:
             reason = f"The page did not come within {_SECONDS:g} s."
             return AuditedPage(url, "unreachable", "unanswered", reason)
@@ -188,17 +192,17 @@ class Auditor:
             verdict = check_readings(cited.readings, text)
             if page.get("cut") and verdict.verdict == "misquoted":
                 verdict = replace(verdict, verdict="unclear", reason=f"{verdict.reason} {_PART}")
-            self._verdicts[number, url] = verdict
+            self._verdicts[number, cited.group, url] = verdict
             asks = self.reader and verdict.verdict == "unclear" and len(cited.readings[0]) < _LONG
             if asks and (read := to_read(cited.readings[-1], [text])).sentences:
-                self._unclear[number, url] = read
+                self._unclear[number, cited.group, url] = read
             holds = holds or verdict.verdict in TICKED
         return holds
 
     def _forget(self, url: str) -> None:
-        for number, _ in self._wants[url]:
-            self._verdicts.pop((number, url), None)
-            self._unclear.pop((number, url), None)
+        for number, cited in self._wants[url]:
+            self._verdicts.pop((number, cited.group, url), None)
+            self._unclear.pop((number, cited.group, url), None)
 
     # ---- the result --------------------------------------------------------------------------
 
@@ -235,7 +239,7 @@ class Auditor:
     ) -> AuditedSentence | None:
         span = (sentence.start, sentence.end)
         if not sentence.cited:
-            near = (self._verdicts.get((number, url)) for url in sentence.near)
+            near = (self._verdicts.get((number, 0, url)) for url in sentence.near)
             if not sentence.figures or any(v and v.verdict in TICKED for v in near):
                 return None  # what its paragraph cites says it
             return AuditedSentence(sentence.claim, span, (), None)
@@ -253,8 +257,9 @@ class Auditor:
             problem = "limit" if cited.url else "unnamed"
             why = "It was not opened." if cited.url else "The report gives no address for it."
             page = AuditedPage(cited.url, "unreachable", problem, why)
-        verdict = self._verdicts.get((number, cited.url), Verdict("unread", reason=page.reason))
-        by = self._by.get((number, cited.url), "words")
+        key = (number, cited.group, cited.url)
+        verdict = self._verdicts.get(key, Verdict("unread", reason=page.reason))
+        by = self._by.get(key, "words")
         passage = verdict.passage[:_PASSAGE] + "…" * (len(verdict.passage) > _PASSAGE)
         return AuditedCitation(
             *(cited.url, cited.mark, page.state, page.problem, verdict.verdict, by, passage),
@@ -300,33 +305,27 @@ def _title(text: str) -> str:
     return re.sub(r"^[#*_\s]+|[*_\s]+$", "", line)[:120]
 
 
-async def report_at(url: str, settings: Settings) -> tuple[str, str]:
-    """Returns the text and the title of a report on the web. Raises ConfigError."""
-    async with aclosing(Transport(offline=settings.offline)) as transport:
-        read = await read_page(url, backend_for(settings, transport, search_app(settings)))
-    return read.text, read.title
-
-
 async def audited(
     report: str,
     settings: Settings,
     *,
+    url: str | None = None,
     offline: bool = False,
     model: str | None = None,
-    title: str = "",
     told: Told = lambda page, done, of: None,
 ) -> Audit:
-    """Audits a report with the search backend of these settings.
+    """Audits a report, or the one at `url`, with the search backend of these settings.
 
     `model` is one that reads what words alone leave unclear. Where this is cancelled, the part that
     is done comes back. Raises ConfigError without a report, and for a model that cannot be asked.
     """
-    if not report.strip():
-        raise ConfigError("no_source", "The report is empty.", "Give a text with its sources.")
     async with aclosing(Transport(offline=settings.offline)) as transport:
         backend = backend_for(settings, transport, search_app(settings))
+        read = Source(report) if url is None else await read_page(url, backend)
+        if not read.text.strip():
+            raise ConfigError("no_source", "The report is empty.", "Give a text with its sources.")
         reader = model_reader(model, settings, transport) if model else None
-        auditor = Auditor(report, backend, offline, told, title, reader)
+        auditor = Auditor(read.text, backend, offline, told, read.title, reader)
         stopped = False
         try:
             await auditor.run()
@@ -341,17 +340,3 @@ def model_reader(model: str, settings: Settings, transport: Transport) -> ModelR
     """Returns the model `provider:model` as a reader. Raises ConfigError for one that cannot."""
     provider, name = ProviderRegistry(settings.env, transport).provider(model)
     return reader_of(model, provider, name, pricer(model, load_prices(settings.home)))
-
-
-async def read_unclear(
-    reads: Mapping[Key, ToRead], reader: ModelReader
-) -> tuple[Mapping[Key, ModelSaid], str]:
-    """Returns what the model may say of these claims, and a sentence on what that took."""
-    if not reads:
-        return {}, ""
-    reading = await read_by(reader.provider, reader.model, reads)
-    usage, cost = reading.usage, reader.price(reading.usage)
-    money = "unknown cost" if cost is None else f"${cost:.4f}"
-    spent = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    said_so = f"{reader.id} read unclear claims ({len(reads)}): {spent:,} tokens, {money}."
-    return reading.said, f"{said_so} {reading.error}".strip()

@@ -39,13 +39,9 @@ class Pages:
         url = str(body["url"])
         self.asked.append(dict(body))
         found = self.pages.get(url, ("not_reachable", "No public web server could be reached."))
-        told: dict[str, Any] = {
-            "url": url,
-            "final_url": url,
-            "title": "A page",
-            "published": "2025-06-02",
-        }
-        told |= {"next_offset": None, "status": "ok", "error": None, "content": found}
+        told: dict[str, Any] = {"url": url, "final_url": url, "title": "A page"}
+        told |= {"published": "2025-06-02", "content": found}
+        told |= {"next_offset": None, "status": "ok", "error": None}
         if isinstance(found, str):
             return told | ({"final_url": "https://new.example/wall"} if "old." in url else {})
         if found[0] == "title":

@@ -68,8 +68,8 @@ def check_links(package: Path) -> None:
         raise Problem(
             "%s should be a link to the folder %s, but this checkout has no symbolic links. Clone "
             "it with 'git clone -c core.symlinks=true' onto a file system that has them (on "
-            "Windows switch on the developer mode first), or install the released wheel."
-            % (package / plain[0], plain[0])
+            "Windows switch on the developer mode first), or install it: pipx install '%s'"
+            % (package / plain[0], plain[0], package.parent)
         )
 
 

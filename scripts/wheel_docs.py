@@ -21,6 +21,11 @@ class WheelDocs(BuildHookInterface[Any]):
         """Called before the build; `version` is 'standard' or 'editable'."""
         if version != "standard":
             return
-        root = Path(self.root)
+        root, include = Path(self.root), build_data["force_include"]
+        # A zip of the tree, or a file system without links, has text files instead of the links.
+        texts = [path for path in (root / "searchloop").iterdir() if path.is_file()]
+        texts = [path for path in texts if (root / path.name).is_dir()]
+        include.update({str(root / path.name): f"searchloop/{path.name}" for path in texts})
+        self.build_config.target_config["exclude"] = [f"/searchloop/{path.name}" for path in texts]
         for path in [root / "README.md", root / "CHANGELOG.md", *sorted(root.glob("docs/**/*.md"))]:
-            build_data["force_include"][str(path)] = f"{INSIDE}/{path.relative_to(root).as_posix()}"
+            include[str(path)] = f"{INSIDE}/{path.relative_to(root).as_posix()}"

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from scripts.install import PARTS
 from tests import pyright
 from tests.once import once
 from tests.source_tree import ROOT, modules, report
@@ -48,17 +49,23 @@ print(serve.__file__, web.__file__)
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that is built from the source archive, as an index would hold both."""
-    return next((once(tmp_path_factory, "dist", _both_ways) / "second").glob("*.whl"))
+    return next((once(tmp_path_factory, "dist", _each_way) / "archive").glob("*.whl"))
 
 
-def _both_ways(folder: Path) -> None:
-    _build(ROOT, folder / "first")
-    with tarfile.open(next((folder / "first").glob("*.tar.gz"))) as archive:
+def _each_way(folder: Path) -> None:
+    _build(ROOT, folder / "clone")
+    with tarfile.open(next((folder / "clone").glob("*.tar.gz"))) as archive:
         archive.extractall(folder / "source", filter="data")
-    _build(next((folder / "source").iterdir()), folder / "second", "-t", "wheel")
-    first, second = (next((folder / name).glob("*.whl")) for name in ("first", "second"))
-    names = [set(zipfile.ZipFile(path).namelist()) for path in (first, second)]
-    report(names[0] ^ names[1], "Only in one of the two wheels:")
+    tree = next((folder / "source").iterdir())
+    _build(tree, folder / "archive", "-t", "wheel")
+    for name in PARTS:  # pip makes such a tree of a zip of the repository: it knows no links
+        (tree / "searchloop" / name).rename(tree / name)
+        (tree / "searchloop" / name).write_text(f"../{name}", "utf-8")
+    _build(tree, folder / "zip", "-t", "wheel")
+    one, *others = (next((folder / n).glob("*.whl")) for n in ("clone", "archive", "zip"))
+    for other in others:
+        differ = set(zipfile.ZipFile(one).namelist()) ^ set(zipfile.ZipFile(other).namelist())
+        report(differ, f"Only in one of the wheels {one} and {other}:")
 
 
 def _build(source: Path, to: Path, *targets: str) -> None:

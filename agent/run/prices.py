@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings.private_files import remedy_for
 from searchloop.agent.types import Rates
 
 PRICES = tuple(each.name for each in fields(Rates))
@@ -69,7 +70,7 @@ def load_prices(home: Path) -> tuple[PriceTable, ...]:
     except (FileNotFoundError, NotADirectoryError):
         return (packaged(),)
     except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(str(path), str(error)) from error
+        raise _wrong(str(path), error) from error
     return parse_prices(text, str(path)), packaged()
 
 
@@ -101,7 +102,7 @@ def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
     return {key: float(value) for key, value in prices.items()}
 
 
-def _wrong(name: str, why: str) -> ConfigError:
+def _wrong(name: str, why: str | Exception) -> ConfigError:
     what = f"{name} cannot be used: {why}."
     remedy = 'Write for example [models."openai-chat:my-model"] and below it input = 2.0.'
-    return ConfigError("bad_prices", what, remedy)
+    return ConfigError("bad_prices", what, remedy_for(why, remedy))

@@ -16,6 +16,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.settings.private_files import remedy_for
 from searchloop.agent.types import DEFAULT_LIMITS, SEARCHES, Limits
 from searchloop.analysis.told import one_of
 
@@ -147,12 +148,12 @@ def read_config(path: Path) -> dict[str, str]:
     """Reads the settings in config.toml. Raises ConfigError when it is not TOML."""
     try:
         data = tomllib.loads(path.read_text("utf-8-sig"))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         what = f"{path} cannot be read: {error}."
         remedy = 'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".'
-        raise ConfigError("bad_config", what, remedy) from error
+        raise ConfigError("bad_config", what, remedy_for(error, remedy)) from error
     return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
 
 

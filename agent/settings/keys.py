@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.settings.private_files import write_object
+from searchloop.agent.settings.private_files import remedy_for, write_object
 
 FILE = "keys.json"
 LONGEST = 4_096
@@ -220,22 +220,21 @@ class KeyStore:
 
 def _read(path: Path) -> dict[str, SavedKey]:
     try:
-        text = path.read_text("utf-8")
+        data = json.loads(path.read_bytes())
+        keys = {str(name): _saved(one) for name, one in data.items()}
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        why = error if isinstance(error, OSError) else "it is not what was written there"
+        remedy = remedy_for(error, "Remove it and save the keys again with `searchloop setup`.")
+        raise ConfigError("bad_keys", f"{path} cannot be read: {why}.", remedy) from error
     try:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as error:
         what = f"Others on this machine can read {path}, and that cannot be changed: {error}."
         raise StoreError("open_keys", what, f"Make it yours alone: chmod 600 {path}") from error
-    try:
-        data = json.loads(text)
-        return {str(name): _saved(one) for name, one in data.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _unreadable(path, "it is not what was written there") from error
+    return keys
 
 
 def _saved(one: Mapping[str, Any]) -> SavedKey:
@@ -244,9 +243,3 @@ def _saved(one: Mapping[str, Any]) -> SavedKey:
         for a in one["sent_to"]
     )
     return SavedKey(str(one["place"]), str(one.get("value", "")), bound)
-
-
-def _unreadable(path: Path, why: str) -> ConfigError:
-    what = f"{path} cannot be read: {why}."
-    remedy = "Remove it and save the keys again with `searchloop setup`."
-    return ConfigError("bad_keys", what, remedy)

@@ -16,6 +16,8 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, StoreError
 
+_NOT_YOURS = "It belongs to another user: make it readable for you, or set SEARCHLOOP_HOME."
+
 
 def replace_private(path: Path, text: str) -> None:
     """Writes the file atomically and durably, mode 0600; makes its folder. Raises OSError."""
@@ -54,6 +56,11 @@ def write_private(path: Path, text: str) -> None:
         raise StoreError(code, f"{path} cannot be written: {error}.", remedy) from error
 
 
+def remedy_for(error: Exception | str, otherwise: str) -> str:
+    """Returns what to do about a file that cannot be read, `otherwise` if it is a broken one."""
+    return _NOT_YOURS if isinstance(error, PermissionError) else otherwise
+
+
 def read_object(path: Path, code: str, what: str) -> dict[str, Any] | None:
     """Returns the JSON object in a file, None if there is no file.
 
@@ -66,7 +73,7 @@ def read_object(path: Path, code: str, what: str) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
-        remedy = f"Correct {path}, or remove it."
+        remedy = remedy_for(error, f"Correct {path}, or remove it.")
         raise ConfigError(code, f"{what} cannot be read: {error}.", remedy) from error
     return value
 

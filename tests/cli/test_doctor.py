@@ -262,3 +262,12 @@ def test_a_server_that_fails_is_told_with_what_mends_it(
     assert [f["command"] for f in own] == ([] if status == 200 else [command])
     assert ("Models of openai" in {f["what"] for f in found}) is (status == 200)
     assert asked
+
+
+def test_what_cannot_be_typed_is_no_command(cli: Cli, tmp_path: Path) -> None:
+    """A folder that cannot be made has a remedy in words."""
+    (tmp_path / "file").touch()
+    _, found = findings(cli, OLLAMA_HOST=closed_address(), SEARCHLOOP_HOME=str(tmp_path / "file"))
+    assert found["Sessions"]["state"] == "missing"
+    assert found["Sessions"]["command"] == ""
+    assert "SEARCHLOOP_HOME" in found["Sessions"]["said"]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.settings.private_files import write_private
+from searchloop.agent.settings.private_files import remedy_for, write_private
 from searchloop.analysis.addresses import network_of
 from searchloop.protocols.programs import Program, Programs
 
@@ -61,7 +61,7 @@ class KeptToken:
         except FileNotFoundError:
             return self._value or self._made()
         except OSError as error:
-            raise self._unreadable(str(error)) from error
+            raise self._unreadable(error) from error
         seen = found.st_mtime_ns, found.st_ino  # it is always replaced, never written in place
         if seen != self._seen:
             self._value, self._seen = self._checked(found.st_mode), seen
@@ -78,9 +78,9 @@ class KeptToken:
                 self.path.chmod(0o600)
             value = self.path.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise self._unreadable(str(error)) from error
+            raise self._unreadable(error) from error
         if len(value) < SHORTEST:
-            raise self._unreadable("it holds no token")
+            raise self._unreadable(ValueError("it holds no token"))
         return value
 
     def _made(self) -> str:
@@ -95,8 +95,8 @@ class KeptToken:
         own.unlink(missing_ok=True)
         return self.read()
 
-    def _unreadable(self, why: str) -> ConfigError:
-        remedy = "Remove it; a new one is made, and browsers sign in again."
+    def _unreadable(self, why: Exception) -> ConfigError:
+        remedy = remedy_for(why, "Remove it; a new one is made, and browsers sign in again.")
         return ConfigError("bad_token_file", f"{self.path} cannot be read: {why}.", remedy)
 
 

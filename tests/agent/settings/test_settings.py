@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -244,3 +245,40 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     assert caught.value.code == "disk_full"
     assert (tmp_path / "own").read_text() == "old"
     assert {path.name for path in tmp_path.iterdir()} == {"limit", "own"}
+
+
+READ = """
+import os, sys
+from pathlib import Path
+from searchloop.agent.errors import AgentError
+from searchloop.agent.run.prices import load_prices
+from searchloop.agent.settings import read_config
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.settings.private_files import read_object
+from searchloop.web.gate.access import KeptToken
+home = Path(sys.argv[1])
+os.geteuid() or os.seteuid(65534)  # root may read everything
+for name, read in {
+    "keys.json": lambda path: KeyStore(home),
+    "config.toml": read_config,
+    "prices.toml": lambda path: load_prices(home),
+    "token": lambda path: KeptToken(home).read(),
+    "agents.json": lambda path: read_object(path, "bad", "It"),
+}.items():
+    try:
+        read(home / name)
+    except AgentError as error:
+        print(name, error.remedy)
+"""
+
+
+@linux_only
+def test_a_file_of_another_user_is_neither_broken_nor_passed_over(tmp_path: Path) -> None:
+    """As after one start with sudo: nobody is told to remove keys, and "offline" is not lost."""
+    names = ("keys.json", "config.toml", "prices.toml", "token", "agents.json")
+    for name in names:
+        (tmp_path / name).touch(mode=0)
+    command = [sys.executable, "-c", READ, str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    remedy = "It belongs to another user: make it readable for you, or set SEARCHLOOP_HOME."
+    assert told.splitlines() == [f"{name} {remedy}" for name in names]

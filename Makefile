@@ -4,6 +4,7 @@ TRY := python3 python3.14 python3.13 python3.12 python3.11
 NEW := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
 BIN := .venv/bin
+CODE := agent cli scripts search_backend searchloop web
 export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
 
 .PHONY: run test integration check docs bench figures torture clients real pythons readme lock clean dev node
@@ -20,6 +21,7 @@ integration: dev node # the same promises beside real servers: PostgreSQL, MCP s
 
 check: dev node # style, form and types, of the page too
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/ruff check -q --isolated --preview --select PLW1514 $(CODE) # Windows has code pages
 	@tests/node/node_modules/.bin/biome ci --colors=off --error-on-warnings
 	@$(BIN)/mypy
 

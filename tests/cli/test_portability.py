@@ -7,7 +7,6 @@ and no file that is opened in the system's own code page.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,13 +114,3 @@ def test_tools_work_on_files(foreign: Any, tmp_path: Path) -> None:
     (session,) = foreign("sessions", "-o", "json").json["sessions"]
     assert foreign("sessions", "undo", session["id"]).code == 0
     assert (tmp_path / "ws" / "b.txt").read_text("utf-8") == "one\n"
-
-
-def test_each_file_is_opened_in_an_encoding_that_is_named() -> None:
-    """Else Windows takes its own code page; also where no test comes by."""
-    rule = ["check", "--isolated", "--preview", "--select", "PLW1514", "--output-format", "concise"]
-    folders = ["agent", "cli", "scripts", "search_backend", "searchloop", "web"]
-    found = subprocess.run(
-        [sys.executable, "-m", "ruff", *rule, *folders], capture_output=True, text=True, cwd=ROOT
-    )
-    assert found.returncode == 0, found.stdout

@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
+from searchloop.agent.search.marks import FREE
+
 _MOST = 8  # numbers of one range
 _N = r"(?![0０])\d{1,3}"
 _AND = "(?:[,;&、，；،–—‑~〜-]|and|und|et|y|e|и|和|与|と|to|bis|до|至|到)"
@@ -32,17 +34,17 @@ _AT = r"(?:[^()<>\s]|\([^()\s]{0,200}\))"
 SHAPE = re.compile(
     r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\]"
     rf"(?:[,; ]{{0,2}}\[{_LIST}\]){{0,7}})(?P=open)(?![\w*_])"
-    rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\({_AT}{{0,2000}}\)"
+    rf"|{FREE}\[\[(?P<link>{_N})\]\]\({_AT}{{0,2000}}\)"
     rf"|(?:(?<=[\w.!?。”»)\]])|(?<=[\w.!?。”»)\]] ))\[\[(?P<double>{_N})\]\]"
     r"(?=[.,;!?。，)]|[ \t]*(?:\[\[|\n|\Z))"
-    rf"|(?<![\\!\[])\[(?P<anchor>{_N})\]\(#[^()\s]{{0,100}}\)"
-    rf"|(?<![\\!\[])\[(?P<linked>{_N})\]\(<?(?P<at>https?://{_AT}{{1,2000}})>?{_TITLE}\)"
-    rf"|(?<![\\!\[])\[\^(?P<note>{_N})\^?\](?!:)"
-    rf"|(?<![\\!\[])\[(?P<named>{_NAMED}|{_FOUND}{_LIST})\](?!\(|\[(?!{_SOURCE}|{_FOUND}))"
+    rf"|{FREE}\[(?P<anchor>{_N})\]\(#[^()\s]{{0,100}}\)"
+    rf"|{FREE}\[(?P<linked>{_N})\]\(<?(?P<at>https?://{_AT}{{1,2000}})>?{_TITLE}\)"
+    rf"|{FREE}\[\^(?P<note>{_N})\^?\](?!:)"
+    rf"|{FREE}\[(?P<named>{_NAMED}|{_FOUND}{_LIST})\](?!\(|\[(?!{_SOURCE}|{_FOUND}))"
     rf"|[(（](?P<round>{_NAMED})[)）]"
     rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<list>{_LIST})\](?!\(|\[(?!\d{{1,3}}\]))"
     rf"|［(?P<wide>{_LIST})］|[【〔](?P<thick>{_LIST})[】〕]"
-    rf"|(?:【|(?<![\\!\[])\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
+    rf"|(?:【|{FREE}\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
     rf"|{_BEHIND} ?<sup>(?P<sup>{_LIST}(?:</sup>[, ]{{0,2}}<sup>{_LIST}){{0,7}})</sup>"
     rf"|{_BEHIND}(?P<raised>{_RAISED}(?:[,⁻– ]{{1,2}}{_RAISED}){{0,7}})(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
 )
@@ -88,7 +90,8 @@ def shaped(text: str, known: Container[int], address: Callable[[int], str]) -> S
             continue
         if kind == "note" and f"[^{match[kind]}]:" in text:
             continue
-        out += (text[last : match.start()], f"[{', '.join(map(str, numbers))}]")
+        between = ", " if kind == "list" else "; "  # plain numbers may be data, which has commas
+        out += (text[last : match.start()], f"[{between.join(map(str, numbers))}]")
         length += len(out[-2])
         places.append((length, length + len(out[-1]), match[0]))
         length += len(out[-1])

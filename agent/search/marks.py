@@ -16,9 +16,10 @@ from unicodedata import category
 
 from searchloop.agent.search.answer_markdown import block_parser, inline_tokens
 
+FREE = r"(?<![\\\[])(?<!(?<![^\s(])!)"  # neither escaped nor an image
 # Up to three digits: four are a year. A `(` makes it a link.
 MARK = re.compile(
-    r"(?<![\\!\[])\[([1-9]\d{0,2}(?:\s?[,;、，]\s?[1-9]\d{0,2}){0,7})\]"
+    rf"{FREE}\[([1-9]\d{{0,2}}(?:\s?[,;、，]\s?[1-9]\d{{0,2}}){{0,7}})\]"
     r"(?![({\]]|_*[A-Za-z0-9]| ?=)",
     re.ASCII,
 )
@@ -27,30 +28,36 @@ _LINK = re.compile(
     r"""(?: "[^"\n]{0,200}")?\)"""
 )
 _NUMBER = re.compile(r"\d+")
+_LIST = re.compile(r"\[\]|(?<!\w)\[-?\d+(?:\.\d+)?(?:, ?-?\d+(?:\.\d+)?)+\]")
+_NUMERAL = re.compile(r"-?\d+(?:\.\d+)?")
 _RAW = re.compile(
     r"<(?P<tag>code|pre|kbd|samp|var|tt|script|style|math|svg)\b[^<>]{0,200}>"
     r"|\\begin\{(?P<env>\w{1,20}\*?)\}"
 )
-_LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
+_LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}) +)?[*_]{0,3}\Z")
 _JOINS = re.compile(r"[ \t,;、，]*+\n?(?:and|und|et|y|和|と|、|[&/–-])? *")
 _APART = re.compile(r"\n|[ \t][–-]|[–-] ")
 _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
+_NO_NAME = re.compile(r"[.$]\Z|\A[\d.]+\Z|\$\d")  # an amount
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
 _NAME = re.compile(
-    r"\A\w\d?\Z|[_$\\]|\A(?!v\d)[a-z]\w*\.(?!.*\b(?:js|com|org)\Z)|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)",
+    r"\A(?![A-Z]\d)\w\d?\Z|[_$\\]|\A(?!v\d)[a-z]\w*\.(?!.*\b(?:js|com|org)\Z)"
+    r"|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)",
     re.ASCII,
 )
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
-_OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")
+_OR = "(?: or| and| to| into| by| with| oder| und| bis| zu| mit| o| ou| y| et| ?或| ?和| ?与| ?と)"
+_OTHER = re.compile(rf"[\])]{_OR}\Z")
+_ONE_OF = re.compile(rf"{_OR} ?\[\d+,| ?(?:→|⇒|->|=>)")
 _KEY = re.compile(r"[ \t]*(?:- )?[a-z_][\w.-]*:[ \t]*\Z", re.ASCII)
 _REFERENCE = re.compile(r"(?:\A|[\s(])\[[^\[\]\"',]*[^\W\d_]{2}[^\[\]\"',]*\]\Z")
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
-_LINE_ENDS = re.compile(r"(?>(?:[\s,;]*+\[\d{1,3}\])*)[ \t]*+(?:[.。][ \t]*+)?(?:\Z|\n)")
 _CLOSERS = "*_~"
-_OPERATED = re.compile(r" ?[+=^]| \*\*? |\*\*?(?=[A-Za-z0-9(])")  # else emphasis ends or begins
+_KEYS = ('":', "':", "`:")  # of data
 _NO_OPERATOR = re.compile(
-    r"(?<!\w)[A-Z](?:\+\+|#)\Z|(?:<su[bp]|<br ?/?|</[a-z]{1,9})>\Z|(?<![\w<])<[^<>\s]+>\Z"
+    r"(?<![\w.])(?:[A-Z]#|[A-Z0-9][\w.,]*[+⁺−⁻-]{1,2})\Z|[^\W_]{2}[*_~%”\"’')»]{0,4},\Z"
+    r"|(?:<su[bp]|<br ?/?|</[a-z]{1,9})>\Z|(?<![\w<])<[^<>\s]+>\Z"
 )
 _NEAR = 10  # an invented number is not far above those that exist
 # Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
@@ -136,8 +143,10 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     """Judges a bracket of known numbers by what stands around it."""
     start = match.start()
     before = text[max(0, start - 80) : start]
-    if not match[1].isdigit() and _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
-        return False
+    if not match[1].isdigit():
+        values = _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS))
+        if values or _ONE_OF.match(text, match.end()) or _beside_data(text, match):
+            return False
     after = text[match.end() : match.end() + 3]
     if _LEAD.search(text, max(0, start - 80), start):  # but `[1]: x`, `[1] + [2]`, `[1].x`
         return not re.match(r":| ?[=+*^∪∩×−]|\.[a-z]|[²³ᵀⁿ]", after)
@@ -152,20 +161,15 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
         last, glued = word[-1], glued and not word[-1].isascii()
     if _KEY.match(line) and not _SOURCES.search(line.strip()[:-1]):
         return False  # of YAML
-    if last == ":":  # `Sources: [1], [2]` and `(Source: [1])`, but not `ids: [1, 2], name: x`
-        named = _SOURCES.search(word[:-1]) or _LINE_ENDS.match(text, match.end())
-        return word[-2:-1] not in "\"'`" and bool(named)
     if last == "(":
         return not re.search(r"\w\(\Z", word, re.ASCII)
     if last == "|":
         rows = text[max(0, start - 2000) : start].replace(" ", "")
         return rows.rpartition("\n")[2].lstrip("\t>").startswith("|") or "-|" in rows
-    operator = last in "*/^&{[,-@#\\" or category(last) == "Sm"
+    operator = last in "*/^&{[,-@#\\" or category(last) == "Sm" or word.endswith(_KEYS)
     named = _REFERENCE.search(word)  # `[the page][1]`
     stray = last == "]" and (glued or after[:1] == ":") and not named
     if stray or (operator and not _NO_OPERATOR.search(word)):
-        return False
-    if _OPERATED.match(text, match.end()):
         return False
     return not (glued and _is_index(text, match, word))
 
@@ -175,9 +179,20 @@ def _are_values(numbers: str, before: str) -> bool:
     or its rows are kept apart."""
     if before.endswith((":", "：")):
         return _SOURCES.search(before[:-1]) is None
-    if ("," in numbers and ";" in numbers) or _OTHER.search(before):
+    if ("," in numbers and ";" in numbers) or before.endswith(",") or _OTHER.search(before):
         return True
     return _ARRAYS.search(before) is not None and _SAYS.search(before) is None
+
+
+def _beside_data(text: str, match: re.Match[str]) -> bool:
+    """Tells whether a list of the same paragraph can only be data: it is empty, holds a number
+    twice, below 1 or with a fraction, or is another one in another order."""
+    begin = text.rfind("\n\n", max(0, match.start() - 300), match.start())
+    end = text.find("\n\n", match.end(), match.end() + 300)
+    near = text[max(begin, match.start() - 300, 0) : match.end() + 300 if end < 0 else end]
+    lists = {tuple(map(float, _NUMERAL.findall(found[0]))) for found in _LIST.finditer(near)}
+    apart = any(min(each, default=0) < 1 or len({*map(int, each)}) < len(each) for each in lists)
+    return apart or len({tuple(sorted(each)) for each in lists}) < len(lists)
 
 
 def _is_index(text: str, match: re.Match[str], word: str) -> bool:
@@ -185,7 +200,7 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     name = _IDENTIFIER.search(word)
     if word.endswith(")"):
         return _CALL.search(word) is not None
-    if not name or name[0].rstrip(".$") != name[0] or name[0].replace(".", "").isdigit():
+    if not name or _NO_NAME.search(name[0]):
         return False
     if re.search(r"\d[ \u00a0*_]{1,3}(?:\w{1,3}/)?\Z", word[: name.start()]):
         return False  # a unit

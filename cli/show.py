@@ -22,13 +22,13 @@ from searchloop.render.words import Words, of_environment, words_of
 # A bracket with what joins it to a mark before, or so much of both as has come.
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
-    r"[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)"
-    # Marks of other shapes, see `agent.search.mark_shapes`.
-    r"|[*_]{1,3}(?:\[(?:\d[\d ,;、，–—-]*)?(?:\](?:[*_]{1,3}|\Z)|\Z)|\Z)"
-    r"|\[(?:\[|\d+\s?[–—-]|\^|[^\W\d_]{2,10}[ :#：]{0,2}(?:\d|\Z))[^\]\n]{0,40}"
-    r"(?:\]{1,2}(?:\([^()\s]*(?:\)|\Z))?|\Z)"
-    r"|[［【][^］】\n]{0,40}(?:[］】]|\Z)|[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?"
+    r"[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])(?=[^(\]])|\]?\Z)|\Z)"
+    # What may become a mark of another shape, see `agent.search.mark_shapes`.
+    r"|[*_]{1,3}(?:\[[^\]\n]{0,40}\]?[*_]{0,2})?\Z|<(?:s(?:up?)?)?\Z|<sup>|[¹²³⁴⁵⁶⁷⁸⁹]"
+    r"|[\[［【〔(（][^\[\]()［］【】〔〕（）\n]{0,60}(?:\]\[[^\[\]()\n]{0,60})?\Z"
+    r"|\[{1,2}\d{1,3}\]{1,2}(?:\([^()\s]*)?\Z"
 )
+_NOTE = re.compile(r"\[\^\d+\]")
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
@@ -86,7 +86,7 @@ class _Screen:
             return
         while (start := self._doubtful()) < len(self._said):
             self._show(start, self._said[self._done : start])
-            self._gap = gap if "]" in self._said[start:] else None  # an open one may close soon
+            self._gap = gap if "]" in self._said[start:-1] else None  # an open one may close soon
             if gap < start or not self._settled(gap, marked=True).startswith(self._settled(gap)):
                 return
             self._show(gap, self._settled(gap)[len(self._shown) :])
@@ -95,16 +95,23 @@ class _Screen:
 
     def _doubtful(self) -> int:
         """Returns where the first bracket begins that may change, or the text ends."""
-        for bracket in _BRACKET.finditer(self._said, self._done):
-            known = bracket[1] and self._settled(bracket.end(), marked=True).partition("\n\n\0")[0]
+        from searchloop.agent.search.mark_shapes import SHAPE
+
+        found = [m for p in (_BRACKET, SHAPE) for m in p.finditer(self._said, self._done)]
+        for bracket in sorted(found, key=lambda each: each.start()):
+            whole = bracket[1] or (bracket.lastgroup or "sup") not in ("sup", "raised", "note")
+            known = whole and self._settled(bracket.end(), marked=True).partition("\n\n\0")[0]
             if not known or not known.endswith(bracket[0]):
                 return bracket.start()
         return len(self._said)
 
     def _settled(self, end: int, *, marked: bool = False) -> str:
-        """Returns the text up to `end` as a finished answer has it; `marked`: if a mark follows."""
-        more = f"\n\n\0It is so [{min(self._table.numbers, default=1)}]." if marked else ""
-        return settle(Message("assistant", self._said[:end] + more), self._table).content
+        """Returns the text up to `end` as a finished answer has it; `marked`: if marks and notes
+        follow."""
+        more = f"\n\n\0It is so [{min(self._table.numbers, default=1)}]."
+        more += "".join(f"\n\n{note}: x" for note in _NOTE.findall(self._said))
+        said = self._said[:end] + (more if marked else "")
+        return settle(Message("assistant", said), self._table).content
 
     def _show(self, end: int, text: str) -> None:
         self._done = end

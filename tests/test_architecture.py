@@ -128,7 +128,7 @@ LOADED_LATE = (
     ),
     *(("agent/run/check_sources.py", it) for it in ("agent.verdicts.page", "agent.run.check_with")),
     ("agent/search/verdict_words.py", "agent.search.claims"),
-    ("cli/show.py", "searchloop.render.export"),
+    *(("cli/show.py", it) for it in ("agent.search.mark_shapes", "searchloop.render.export")),
     ("searchloop/answer.py", "searchloop.events"),
     *(("searchloop/answer.py", f"searchloop.render.{it}") for it in ("export", "shared_page")),
     ("searchloop/library.py", "searchloop.auditing.run"),

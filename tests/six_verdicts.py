@@ -18,13 +18,15 @@ PLACES: list[tuple[int, str, str | None, str | None, str]] = [
     (4, "unread", None, None, ""),
 ]  # fmt: skip
 WORDS = {
-    "quoted": "These words stand in the source",
-    "misquoted": "These words are not in the source",
-    "supported": "The source says so",
-    "contradicted": "The source says otherwise",
-    "unclear": "The check cannot tell",
+    "quoted": "These words stand in the source, by words",
+    "misquoted": "These words are not in the source, by words",
+    "supported": "The source says so, by ollama:bespoke-minicheck",
+    "contradicted": "The source says otherwise, by openai:gpt-6-luna",
+    "unclear": "The check cannot tell, by the provider's quotation",
     "unread": "Not read here, only found",
 }
+BY = {"quoted": "words", "misquoted": "words", "unclear": "provider"}
+BY |= {"supported": "ollama:bespoke-minicheck", "contradicted": "openai:gpt-6-luna"}
 TITLES = {1: "Tides", 2: "Harbours", 3: "Bathing", 4: "Parking"}
 _RIGHT = {"quoted": True, "supported": True, "misquoted": False, "contradicted": False}
 
@@ -41,6 +43,7 @@ def answer() -> dict[str, Any]:
     for n, verdict, quote, passage, _ in PLACES:
         at = TEXT.index(f"[{n}]", at)
         mark = {"span": [at, at + 3], "quote": quote, "verdict": verdict, "passage": passage}
+        mark["by"] = BY.get(verdict)
         at += 3
         made = {"n": n, "url": url(n), "title": TITLES[n], "quote": None, "verified": None}
         known = citations.setdefault(n, {**made, "spans": [], "marks": []})

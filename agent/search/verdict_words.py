@@ -26,13 +26,23 @@ _SIGN = re.compile(
 
 
 def told(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> list[str]:
-    """Returns a sentence for each verdict at a source's places; none where nothing was checked."""
-    counts = Counter(v for mark in marks if (v := mark.get("verdict")) in VERDICTS)
-    total, said = counts.total(), {v: words[f"verdict.{v}"] for v in VERDICTS if counts[v]}
-    if total == 1:
-        return list(said.values())
-    form = words["mark.places" if len(said) == 1 else "mark.some"]
-    return [form.format(n=counts[v], of=total, words=each) for v, each in said.items()]
+    """Returns a sentence for each verdict at a source's places, and by whom; none where nothing was
+    checked."""
+    counts = Counter(
+        (VERDICTS.index(v), _judged(mark, words))
+        for mark in marks
+        if (v := mark.get("verdict")) in VERDICTS
+    )
+    form = words["mark.places" if len(counts) == 1 else "mark.some"]
+    form, total = "{words}" if counts.total() == 1 else form, counts.total()
+    return [form.format(n=n, of=total, words=said) for (_, said), n in sorted(counts.items())]
+
+
+def _judged(mark: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    """Returns the verdict of a mark and who gave it; "" where there is none."""
+    said, by = words.get(f"verdict.{mark.get('verdict')}", ""), mark.get("by")
+    by = by and (words.get(f"by.{by}") or words["by.model"].format(model=by))
+    return words["list.clauses"].join(filter(None, (said, said and by)))
 
 
 def unnamed(data: Mapping[str, Any]) -> int:
@@ -80,10 +90,9 @@ def findings(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> di
 
 
 def evidence(mark: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    """Returns what one place rests on and its verdict in words; "" where there is neither."""
-    verdict = mark.get("verdict") or ""
+    """Returns what one place rests on and its verdict and by whom; "" where neither is there."""
     quote, passage = (plain(mark.get(name) or "") for name in ("quote", "passage"))
-    told, near = words.get(f"verdict.{verdict}", ""), verdict in NEAREST
+    told, near = _judged(mark, words), mark.get("verdict") in NEAREST
     said = passage if told and passage and not near else quote
     said = words["mark.said"].format(said=said) if said else ""
     told = words["mark.nearest"].format(words=told, passage=passage) if near and passage else told

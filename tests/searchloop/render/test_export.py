@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -32,8 +33,8 @@ def test_footnotes_carry_each_verdict_and_its_passage() -> None:
     assert notes["1"].splitlines() == [
         f"Tides <{url(1)}>",
         "    - Ebb is “at six sharp” → “Low water is at six sharp.” "
-        "(These words stand in the source)",
-        "    - Flood comes “at noon” → “at noon” (These words are not in the source; "
+        "(These words stand in the source, by words)",
+        "    - Flood comes “at noon” → “at noon” (These words are not in the source, by words; "
         "nearest there: “The flood is at one.”)",
     ]
     assert notes["4"] == f"Parking <{url(4)}> (Not read here, only found)"
@@ -44,7 +45,7 @@ def test_footnotes_carry_each_verdict_and_its_passage() -> None:
 
 def test_a_page_carries_each_verdict_and_its_passage() -> None:
     """The same sentences as in Markdown, under the answer."""
-    page = html(SESSION, events())
+    page = unescape(html(SESSION, events()))
     for n, verdict, _, _, passage in PLACES:
         (line,) = re.findall(rf'<li id="t1-{n}".*</li>', page)
         assert WORDS[verdict] in line
@@ -78,7 +79,7 @@ def test_json_has_the_fields_as_they_are() -> None:
     """The passage stays Markdown: programs read it."""
     told = json.loads(as_json(SESSION, events()))["events"][-1]
     marks = [(c["n"], *m.values()) for c in told["citations"] for m in c["marks"]]
-    assert [(n, verdict, quote, passage) for n, _, quote, verdict, passage, _ in marks] == [
+    assert [(n, verdict, quote, passage) for n, _, quote, verdict, passage, *_ in marks] == [
         place[:4] for place in PLACES
     ]
 

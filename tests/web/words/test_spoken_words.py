@@ -82,6 +82,7 @@ def test_each_verdict_is_told_in_the_words_of_the_page(language: str) -> None:
             assert foreign == [], (name, other)
     assert words["sources.title"] in shown["terminal"]
     first = words["mark.some"].format(n=1, of=2, words=words["verdict.misquoted"])
+    first += words["list.clauses"] + words["by.words"]
     assert f"      {first}\n" in shown["terminal"]
     assert words["marks.title"] in shown["html"]
     assert f'<html lang="{words["language.tag"]}" dir="ltr">' in shown["html"]

@@ -10,6 +10,7 @@ reached by the guarded fetch or by the door of the engines.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import inspect
 import ipaddress
@@ -47,6 +48,7 @@ settings.load_profile("quick")
 # the same there. Small file systems, and those that run no programs, are of no use.
 MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30
+_MMAP_THRESHOLD = -3  # of malloc.h
 
 # Programs that some tests need, and the Debian packages that bring them.
 DEBIAN_PACKAGES = {
@@ -122,6 +124,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder and not Path(folder).is_dir():
         raise pytest.UsageError(f"{recorded.VARIABLE}={folder} names no folder of recordings.")
     os.environ["LC_MESSAGES"] = "C"  # English, wherever the tests run
+    if (allocator := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        allocator(_MMAP_THRESHOLD, 1 << 18)  # a large body goes back to the system when it is freed
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(os, "statvfs") or not os.access(MEMORY, os.W_OK):

@@ -44,21 +44,22 @@ class Module:
     path: str
     text: str
 
-    @cached_property
-    def tree(self) -> ast.Module:
-        """Its syntax."""
-        return ast.parse(self.text, self.path)
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Its syntax, the module first: kept of the product, which is looked through often."""
+        if self.path.partition("/")[0] not in PACKAGES:
+            return tuple(ast.walk(ast.parse(self.text, self.path)))
+        return self._kept
 
     @cached_property
-    def nodes(self) -> tuple[ast.AST, ...]:
-        """All of the tree: it is looked through many times."""
-        return tuple(ast.walk(self.tree))
+    def _kept(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(ast.parse(self.text, self.path)))
 
     @cached_property
     def imports(self) -> tuple[Import, ...]:
         """Every import, wherever it stands."""
         package = self.name if self.path.endswith("/__init__.py") else self.name.rpartition(".")[0]
-        return (*_imports(self.tree, package, _known(), ""), *_table(self))
+        return (*_imports(self.nodes[0], package, _known(), ""), *_table(self))
 
     def at(self, line: int) -> str:
         """Where in the project, for a message."""

@@ -50,7 +50,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_478,
     "the page's script and style": 11_498,
     "rule data, 100 characters a line": 691,
-    "tests, with comments and blanks": 65_962,
+    "tests, with comments and blanks": 65_967,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {
@@ -201,7 +201,7 @@ def test_no_public_class_name_stands_for_two_things() -> None:
     """Inside a package a name means one class."""
     found = defaultdict[tuple[str, str], list[str]](list)
     for module in modules():
-        for node in module.tree.body:
+        for node in ast.iter_child_nodes(module.nodes[0]):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[module.path.partition("/")[0], node.name].append(module.path)
     report(

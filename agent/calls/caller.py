@@ -134,7 +134,12 @@ async def called(function: Callable[..., Any], *args: Any) -> Any:
 
 def context_of(function: Callable[..., Any]) -> tuple[str, Any] | None:
     """Returns the parameter of a function that takes the context, and the type that it needs."""
-    for name, hint in get_type_hints(function).items():
+    try:
+        hints = get_type_hints(function)
+    except NameError as error:
+        what = f"{function.__name__}: a type of it is not known where it is made: {error}"
+        raise TypeError(what) from None
+    for name, hint in hints.items():
         if name != "return" and Context in (hint, get_origin(hint)):
             return name, next(iter(get_args(hint)), object)
     return None

@@ -164,7 +164,7 @@ def tool(function: Any = None, *, effect: Effect = "read") -> Any:
     JSON can hold. A parameter has any type that pydantic reads from JSON: text, numbers, lists,
     dates, enums, dataclasses, models; one of type `Context` gets the caller's. `effect` says what
     it does: "read", "network", or "write" and "exec", which need mode `agent` and an approval.
-    Raises TypeError for a parameter that JSON cannot hold.
+    Raises TypeError for a parameter that JSON cannot hold, and for what is no function.
 
         @tool(effect="write")
         def order(item: str, count: Annotated[int, "In boxes of ten"] = 1) -> str:
@@ -173,6 +173,8 @@ def tool(function: Any = None, *, effect: Effect = "read") -> Any:
     """
     if function is None:
         return lambda f: tool(f, effect=effect)
+    if not inspect.isroutine(function):
+        raise TypeError(f"tool() takes a function or a method, not {function!r:.80}")
     own = context_of(function)
     schema, read = schema_of(function)
     spec = ToolSpec(function.__name__, inspect.cleandoc(function.__doc__ or ""), schema, effect)

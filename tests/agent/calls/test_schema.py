@@ -17,6 +17,7 @@ from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.calls.as_text import rescue
 from searchloop.agent.calls.schema import schema_of, takes
 from searchloop.agent.errors import ToolError
+from searchloop.agent.tools import tool
 from searchloop.agent.types import ToolSpec
 from searchloop.analysis.schema_check import problems_with
 from tests.tables import each_row
@@ -139,11 +140,17 @@ def endless(*what: int) -> None:
     """Nor for parameters without names."""
 
 
-@each_row("function", [odd, calls, endless])
-def test_what_json_cannot_hold_is_refused_early(function: Any) -> None:
+def whatever(what: Nowhere) -> None:  # type: ignore[name-defined]  # noqa: F821
+    """Nor for a type that nobody knows."""
+
+
+@each_row("given", [odd, calls, endless, whatever, tool(rich), 3, "what", dict])
+def test_what_json_cannot_hold_is_refused_early(given: Any) -> None:
     """The author of a tool is told when it is made, not the model when it is called."""
-    with pytest.raises(TypeError, match=rf"{function.__name__}.*what"):
-        schema_of(function)
+    with pytest.raises(
+        TypeError, match=r"(odd|calls|endless).*what|whatever.*Nowhere|^tool\(\) ta"
+    ):
+        tool(given)
 
 
 NESTED = {

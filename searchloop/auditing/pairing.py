@@ -30,9 +30,7 @@ _TARGET = (
 )
 _LABEL = r"(?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){0,400}"
 _LINK = rf"\[{_LABEL}\]{_TARGET}"
-_ONE_LINK = re.compile(
-    rf"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,400}})\](?P<to>{_TARGET})"
-)
+_ONE_LINK = re.compile(rf"\[(?P<words>{_LABEL})\](?P<to>{_TARGET})")
 _LEAD = (
     r"(?i:(?:sources?|see(?: also)?|via|from|cf\.?|quellen?|siehe|fuentes?|fonte"
     r"|来源|參考|参考|出典)"
@@ -64,8 +62,8 @@ _MARK = re.compile(
     rf"|{REF.pattern}"
     rf"|(?<!\d)<sup>(?P<html>{_NUMBERS})</sup>"
     r"|【(?P<wide>\d{1,3})(?::\d{1,3})?(?:†(?P<file>[^】\n]{0,2000}))?】"
-    rf"|(?<=[^\W\d_]|[.,;:!?。！？”\")»%]) {{0,2}}"
-    rf"(?P<raised>[{SUPERSCRIPTS}]{{1,3}}(?:[,˒‚–⁻ʼ][{SUPERSCRIPTS}]{{1,3}}){{0,9}})"
+    rf"|(?<=[^\W\d_]|[.,;:!?。！？”\")»%（(]) {{0,2}}"
+    rf"(?P<raised>※\d{{1,2}}|[{SUPERSCRIPTS}]{{1,3}}(?:[,˒‚–⁻ʼ][{SUPERSCRIPTS}]{{1,3}}){{0,9}})"
     r"|\ue200?cite(?P<turns>(?:\ue202?turn\d{1,3}[a-z]{3,12}\d{1,3})+)\ue201?"
     rf"|(?P<beside>[(（][^()（）\n]{{0,120}}?(?:{ADDRESS})[^()（）\n]{{0,80}}[)）])"
     r"|(?P<years>\([^()\n]{2,200}\b(?:1[89]|20)\d\d[a-z]?\b[^()\n]{0,60}\))"
@@ -81,7 +79,7 @@ _LOOSE = re.compile(
 )
 # The words of a link that stand for a source and say nothing.
 _NAME_ONLY = re.compile(
-    r"\W*\+?\d{0,3}\W*|(?:www\.)?[\w-]+(?:\.[\w-]+)+|source|link|here|quelle|hier|fuente|来源|出典",
+    rf"\W*\+?[\d{SUPERSCRIPTS}]{{0,3}}\W*|(?:www\.)?[\w-]+(?:\.[\w-]+)+|source|link|here|quelle|hier|fuente|来源|出典",
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"\n[ \t>]*(?:\n|[-*+•][ \t]|\d{1,3}[.)][ \t]|\|)")
@@ -90,7 +88,8 @@ _SURNAME = re.compile(r"[A-ZÀ-Þ][\w'’-]+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b")
 _ORDINAL = re.compile(r"\s*(?:[-*+•>|][ \t]+|\(?\d{1,3}[.)][ \t]+)*")
 _CLOSING = tuple('”"»」』“')
-_OPENS, _SPACE = re.compile(r"\s+[“„\"«「『A-ZÀ-Þ]"), re.compile(r"\s*")
+_OPENS = re.compile(r"\s+[“„\"«「『A-ZÀ-Þ]")
+_BY = re.compile(r"[>\s]*(?:[—–]|--)[ \t]*\w")
 _NEXT_LINE = re.compile(r"[ \t]*\n[ \t]*[“„\"«「『A-ZÀ-Þ\u3040-\u9fff]")
 # A link stands for a source between a sentence that has ended and the next.
 _SAID = re.compile(r"(?<!\d)[^\s\d.][.!?。”\")»*_]+[ \t]*\Z|\d[.!?。”\")»*_]+[ \t]*(?<!\n\d\. )\Z")
@@ -280,17 +279,15 @@ def _owned(
     owned: list[list[_Place]] = [[] for _ in spans]
     loose: list[str] = []
     starts = [start for start, _ in spans]
+    if not spans:
+        return [], [url for mark in marks for url, _ in mark.sources]
     for mark in marks:
         at = mark.words[0] if mark.words else mark.start
         n = max(0, bisect_right(starts, at) - 1)
-        if not spans:
-            loose += (url for url, _ in mark.sources)
-            continue
+        opens = n + 1 < len(spans) and "\n" in outside[spans[n][1] : mark.start]
+        n += opens and "\n" not in outside[mark.end : starts[n + 1]]  # the line of the next
+        n -= _credits(outside, spans, n)
         start, end = spans[n]
-        between = outside[end : mark.start]
-        opens = mark.start >= end and "\n" in between and n + 1 < len(spans)
-        if opens and "\n" not in outside[mark.end : starts[n + 1]]:  # the line of the next
-            n, (start, end) = n + 1, spans[n + 1]
         if not count_words(_LEADS.sub("", outside[start:end], count=1)):
             before = outside[spans[n - 1][1] : mark.start] if n else ""
             named = _LEADS.match(outside, start)
@@ -302,10 +299,18 @@ def _owned(
     return owned, loose
 
 
+def _credits(outside: str, spans: Sequence[tuple[int, int]], n: int) -> bool:
+    """Tells a line that says whose the quotation above it is."""
+    first, last = spans[n - 1]
+    quoted = n and (outside[first] == ">" or outside[last - 1] in _CLOSING)
+    said_by = quoted and _BY.match(outside, spans[n][0])
+    return bool(said_by) and "\n\n" not in outside[last : spans[n][0]]
+
+
 def _sentence(said: str, span: tuple[int, int], marks: Sequence[_Place]) -> Sentence:
     start, end = span
     claim = _tidy(said[start:end])
-    figures = bool(re.search(r"\d", claim[_ends(_ORDINAL, claim) :])) and count_words(claim) >= FEW
+    figures = bool(re.search(r"\d", _ORDINAL.sub("", claim, count=1))) and count_words(claim) >= FEW
     figures = figures and claim.rstrip(" *_)")[-1:] not in ("?", "？", ":", "：")
     cited: dict[tuple[str, int], Cited] = {}
     groups: list[list[_Place]] = []
@@ -370,7 +375,7 @@ def _after_quotations(
         while ends and ends[0] < end:
             if (cut := ends.pop(0)) > start:
                 yield start, cut
-                start = _ends(_SPACE, said, cut)
+                start = cut + len(said[cut:end]) - len(said[cut:end].lstrip())
         yield start, end
 
 
@@ -384,11 +389,6 @@ def _ends_a_sentence(said: str, mark: _Place) -> bool:
 
 def _tidy(text: str) -> str:
     return re.sub(r"\s+(?=[.,;:!?。，])", "", " ".join(text.split()))
-
-
-def _ends(shape: re.Pattern[str], text: str, at: int = 0) -> int:
-    found = shape.match(text, at)
-    return found.end() if found else 0
 
 
 # ---- blanks, which keep all places -------------------------------------------------------------

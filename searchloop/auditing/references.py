@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urldefrag, urlsplit
@@ -17,8 +18,8 @@ ADDRESS = (
     r"(?:[^\s<>()\[\]{}\\\"“”«»，。；、（）【】|]|\([^\s<>()]{0,200}\)){1,2000}"
     r"|\b[Dd][Oo][Ii]:\s?10\.\d{4,9}/[^\s<>\])\"，。]{1,200}|\barXiv:\s?\d{4}\.\d{4,5}"
 )
-SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789")
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹①②③④⑤⑥⑦⑧⑨"
+DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789123456789", "※")
 _NUMBERED: Mapping[str, str] = json.loads(
     (Path(__file__).parent / "identifiers.json").read_text("utf-8")
 )
@@ -27,7 +28,8 @@ _ADDRESS = re.compile(ADDRESS)
 _HEADING = re.compile(
     r"[ \t>]*(?:#{1,6}[ \t]*)?(?:\d+\.?[ \t]+)?[*_]{0,3}(?:"
     r"(?:list of |further |primary |key )?(?:sources?|references?|citations?|footnotes?|endnotes)"
-    r"(?: and notes| cited)?|notes|works cited|bibliography|literature(?: cited)?"
+    r"(?: and notes| cited)?|notes(?: et références| and references)?|works cited"
+    r"|bibliography|literature(?: cited)?"
     r"|quellen(?:verzeichnis|angaben)?|einzelnachweise|literatur(?:verzeichnis)?|nachweise"
     r"|fuentes|referencias|bibliografía|fonti|riferimenti|références|bibliographie|fontes"
     r"|参考(?:资料|文献|来源|資料)|来源|資料來源|引用(?:来源|文献)?|出典|참고 ?문헌|출처"
@@ -37,9 +39,10 @@ _HEADING = re.compile(
 _LABEL = re.compile(
     r"[ \t>]*(?:[-*+•][ \t]+)?"
     r"(?:\[\^?(?:citation:)?(?P<square>[\w.-]{1,20}|[^\[\]\n]{1,60}(?=\]:))\^?\](?P<defines>:)?"
-    rf"|(?P<sup>[{SUPERSCRIPTS}]{{1,3}})|【(?P<wide>\d{{1,3}})】)(?:[ \t]+|$)"
+    rf"|(?P<sup>※\d{{1,3}}|[{SUPERSCRIPTS}]{{1,3}})|【(?P<wide>\d{{1,3}})】)(?:[ \t]+|$)"
 )
 _NUMBER = re.compile(r"[ \t>]*(?:\((\d{1,3})\)|(\d{1,3})(?:[.):]| ?[-–])?)[ \t]+(?=\S)")
+_CITES = re.compile(r"\[\^?1[],;–-]")
 _BULLET = re.compile(r"[ \t>]*[-*+•–^][ \t]+")
 _SAME = re.compile(r"\W*(?:ibid|ibídem|ebd\b|ebenda|同上)", re.IGNORECASE)  # as the one before
 _AUTHOR = re.compile(r"[ \t>]*[^\W\d_][\w'’-]{1,40}(?:,| and | & | et al)")
@@ -105,9 +108,14 @@ class References:
                 self.entries.append(
                     Entry((ref["ref"] or "").strip().casefold(), url, "", ref.start())
                 )
+        lines = list(re.finditer(r"[^\n]*\n?", text))
+        full = (line for line in reversed(lines) if line[0].strip())
+        last = list(takewhile(lambda n: _NUMBER.match(n[0]) and _ADDRESS.search(n[0]), full))
+        bare = last[-1].start() if last and _CITES.search(text) else len(text)
         blank = True
-        for line in re.finditer(r"[^\n]*\n?", text):
+        for line in lines:
             words = line[0].rstrip()
+            self._inside = self._inside or line.start() == bare  # a list without a heading
             if words:
                 self._line(words, line.start(), blank=blank)
             blank = not words
@@ -162,14 +170,14 @@ class References:
     def _entry(self, words: str) -> tuple[str, str, str] | None:
         """Returns the shape of an entry, its label and its words."""
         label = _LABEL.match(words)
-        if label and (self._inside or label["defines"] or _ADDRESS.search(words)):
+        listed = self._inside or self._open
+        if label and (listed or label["defines"] or _ADDRESS.search(words)):
             name = label["square"] or label["wide"] or label["sup"].translate(DIGITS)
             return "number", name.casefold(), words[label.end() :]
-        number = _NUMBER.match(words)
-        if number and (self._inside or _ADDRESS.fullmatch(words, number.end())):
-            return "number", number[1] or number[2], words[number.end() :]
         if not self._inside or words.startswith("#"):
             return None
+        if number := _NUMBER.match(words):
+            return "number", number[1] or number[2], words[number.end() :]
         if bullet := _BULLET.match(words):
             return "bullet", "", words[bullet.end() :]
         plain = _ADDRESS.search(words) or _AUTHOR.match(words)

@@ -60,6 +60,7 @@ _PROBLEMS: Mapping[str, tuple[State, str]] = {
     "refused_url": ("refused", "private"),
     "refused_domain": ("refused", "private"),
     "offline": ("unreachable", "offline"),
+    "not_reachable": ("unreachable", "not_reachable"),  # perhaps dead
     **dict.fromkeys(
         ("no_text", "unreadable", "unsupported_type", "too_large", "needs_js", "encrypted"),
         ("unreachable", "unreadable"),
@@ -210,15 +211,12 @@ class Auditor:
         """Returns what is known so far."""
         pages = {url: self._told_apart(page) for url, page in self.pages.items()}
         found = (self._audited(n, s, pages) for n, s in enumerate(self.paired.sentences))
-        notes = list[str]()
-        notes += [self._spent] if self._spent else []
+        notes = [self._spent] if self._spent else []
         if self.paired.cut:
             notes.append(f"Only the first {LONGEST:,} characters of the report were audited.")
         many = sum(bool(s.cited) for s in self.paired.sentences)
         if many > MOST_SENTENCES:
-            notes.append(
-                f"{many} sentences cite something; the first {MOST_SENTENCES} were judged."
-            )
+            notes.append(f"{MOST_SENTENCES:,} of {many:,} sentences with a source were judged.")
         if any(page.problem == "limit" for page in pages.values()):
             notes.append(f"Only the first {MOST_PAGES} pages were opened.")
         sentences = tuple(each for each in found if each)
@@ -281,11 +279,8 @@ def _fair(group: Sequence[AuditedCitation]) -> Iterator[AuditedCitation]:
 def _failed(url: str, page: Mapping[str, Any]) -> AuditedPage:
     error = page.get("error")
     code = str(error.get("code", "")) if isinstance(error, Mapping) else ""
-    if page["status"] in ("blocked", "needs_js"):
-        code = code if code in _PROBLEMS else page["status"]
-    usual: tuple[State, str] = "unreachable", "unanswered"
-    state, problem = _PROBLEMS.get(code, usual)
-    problem = code if code == "not_reachable" else problem
+    told = _PROBLEMS.get(code) or _PROBLEMS.get(page["status"])
+    state, problem = told or ("unreachable", "unanswered")
     return AuditedPage(url, state, problem, error_words(error) or page["status"])
 
 
@@ -324,7 +319,10 @@ async def audited(
         read = Source(report) if url is None else await read_page(url, backend)
         if not read.text.strip():
             raise ConfigError("no_source", "The report is empty.", "Give a text with its sources.")
-        reader = model_reader(model, settings, transport) if model else None
+        reader = None
+        if model:
+            found = ProviderRegistry(settings.env, transport).provider(model)
+            reader = reader_of(model, *found, pricer(model, load_prices(settings.home)))
         auditor = Auditor(read.text, backend, offline, told, read.title, reader)
         stopped = False
         try:
@@ -334,9 +332,3 @@ async def audited(
                 raise
             stopped = True
         return auditor.result(stopped=stopped)
-
-
-def model_reader(model: str, settings: Settings, transport: Transport) -> ModelReader:
-    """Returns the model `provider:model` as a reader. Raises ConfigError for one that cannot."""
-    provider, name = ProviderRegistry(settings.env, transport).provider(model)
-    return reader_of(model, provider, name, pricer(model, load_prices(settings.home)))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -44,6 +45,9 @@ def check(env: Environment, home: Path) -> None:
         SearchSettings.from_mapping(env, home=home)
 
 
+_PAGE = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html)[\s>]", re.IGNORECASE)
+
+
 def file_text(path: Path) -> str:
     """Returns a file, or stdin for `-`, as the library reads it. Raises ConfigError naming it."""
     name = path if path.name != "-" else "stdin"
@@ -53,6 +57,8 @@ def file_text(path: Path) -> str:
             body = file.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
+        if name is not path and _PAGE.match(body):  # piped, so that no name says it
+            path = Path("stdin.html")
         return load(Found(path.name, path.absolute()), body, WORKERS.read).text
     except (OSError, ValueError) as error:
         said = f"{name} could not be read: {getattr(error, 'strerror', error)}."

@@ -12,6 +12,7 @@ from tests.cli.conftest import Cli
 from tests.fakes import FakeServer, json_reply
 from tests.searchloop.auditing.pages import WALL, Pages
 
+WALL_URL = "https://council.example/wall"
 REPORT = """The council approved 64 million crowns for the outer wall [1].
 The council approved 46 million crowns for the outer wall [1]. It has 12 bells [2].
 
@@ -52,10 +53,11 @@ def test_a_report_of_markup_and_one_on_the_web_are_read(
     """HTML is read as text with its links; an address is opened as any page."""
     said = f"<p>{WALL}</p><p>It costs 46 crowns. (<a href='https://council.example/wall'>c</a>)</p>"
     (tmp_path / "report.html").write_text(f"<main><h1>Wall</h1>{said * 3}</main>", "utf-8")
-    told = cli("audit", "report.html", "-o", "json", **env).json
-    assert {c["url"] for s in told["sentences"] for c in s["citations"]} == {
-        "https://council.example/wall"
-    }
+    piped = f"\n<html><body>{said}</body></html>"
+    for name in ("report.html", "-"):
+        told = cli("audit", name, "-o", "json", stdin=piped, **env).json
+        assert [each["text"] for each in told["sentences"]][-1] == "It costs 46 crowns."
+        assert {c["url"] for s in told["sentences"] for c in s["citations"]} == {WALL_URL}
     told = cli("audit", "https://council.example/wall", "-o", "json", **env).json
     assert (told["title"], told["summary"]["cited"]) == ("A page", 0)
     ran = cli("audit", "https://gone.example/", **env)

@@ -112,14 +112,11 @@ def test_a_page_that_was_not_read_is_told_and_counts_against_nothing(
 
 
 def test_without_a_network_nothing_is_called_dead() -> None:
-    """Where no page at all can be reached, the fault may be on this side."""
+    """Where no page at all can be reached, the fault may be on this side. Offline, each request
+    asks for stored pages only."""
     audited = audit("It costs 46 crowns ([s](https://nobody.example/)).")
     assert audited.summary["problems"] == {"unanswered": 1}
     assert audited.meets(["dead"]) == []
-
-
-def test_offline_asks_for_stored_pages_only() -> None:
-    """Every request says so."""
     pages = Pages()
     audit(REPORT, pages, offline=True)
     assert {each["offline"] for each in pages.asked} == {True}

@@ -12,7 +12,6 @@ from tests.cli.conftest import Cli
 from tests.fakes import FakeServer, json_reply
 from tests.searchloop.auditing.pages import WALL, Pages
 
-WALL_URL = "https://council.example/wall"
 REPORT = """The council approved 64 million crowns for the outer wall [1].
 The council approved 46 million crowns for the outer wall [1]. It has 12 bells [2].
 
@@ -45,6 +44,8 @@ def test_a_report_is_audited(cli: Cli, env: dict[str, str]) -> None:
     assert json.loads(cli("audit", "report.md", "-o", "sarif", **env).out)["version"] == "2.1.0"
     html = cli("audit", "report.md", "-o", "html", **env).out
     assert html.startswith("<!doctype html>")
+    for names, code in {"misquoted,dead": 1, "moved, uncited": 0, "contradicted": 1}.items():
+        assert cli("audit", "report.md", "--fail-on", names, **env).code == code
 
 
 def test_a_report_of_markup_and_one_on_the_web_are_read(
@@ -53,25 +54,16 @@ def test_a_report_of_markup_and_one_on_the_web_are_read(
     """HTML is read as text with its links; an address is opened as any page."""
     said = f"<p>{WALL}</p><p>It costs 46 crowns. (<a href='https://council.example/wall'>c</a>)</p>"
     (tmp_path / "report.html").write_text(f"<main><h1>Wall</h1>{said * 3}</main>", "utf-8")
-    piped = f"\n<html><body>{said}</body></html>"
     for name in ("report.html", "-"):
-        told = cli("audit", name, "-o", "json", stdin=piped, **env).json
+        told = cli("audit", name, "-o", "json", stdin=f"\n<html>{said}</html>", **env).json
         assert [each["text"] for each in told["sentences"]][-1] == "It costs 46 crowns."
-        assert {c["url"] for s in told["sentences"] for c in s["citations"]} == {WALL_URL}
+        urls = {c["url"] for s in told["sentences"] for c in s["citations"]}
+        assert urls == {"https://council.example/wall"}
     told = cli("audit", "https://council.example/wall", "-o", "json", **env).json
     assert (told["title"], told["summary"]["cited"]) == ("A page", 0)
     ran = cli("audit", "https://gone.example/", **env)
     assert (ran.code, ran.out) == (2, "")
     assert "https://gone.example/ could not be read" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("names", "code"),
-    [("contradicted,misquoted,dead", 1), ("dead", 1), ("misquoted", 0), ("moved, uncited", 0)],
-)
-def test_ci_names_what_fails_it(cli: Cli, env: dict[str, str], names: str, code: int) -> None:
-    """The exit code is 1 where one of the names occurs, and 0 without the option."""
-    assert cli("audit", "report.md", "--fail-on", names, **env).code == code
 
 
 def test_check_fails_on_verdicts_too(cli: Cli, env: dict[str, str], tmp_path: Path) -> None:

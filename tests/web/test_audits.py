@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,18 @@ REPORT = (
 
 
 async def test_a_report_is_audited_as_json_and_as_events(tmp_path: Path) -> None:
-    """The same findings; of the events one a page, and the whole at the end."""
-    house = make_house(tmp_path)
+    """The same findings; of the events one a page, and the whole at the end. Others are served
+    while those of a long report are written."""
+    house, turns, seen = make_house(tmp_path), [0], dict[int, int]()
     house.backend = LocalBackend(Pages())
+
+    async def turn() -> None:
+        for turns[0] in count():
+            await asyncio.sleep(0)
+
+    def noted(got: bytes) -> bool:
+        return seen.setdefault(len(got), turns[0]) < 0
+
     async with living(house) as app:
 
         async def ask(accept: str, **body: Any) -> Any:
@@ -50,6 +61,12 @@ async def test_a_report_is_audited_as_json_and_as_events(tmp_path: Path) -> None
             refused = await ask("application/json", **body)
             assert refused.status == 400
             assert refused.error["message"]
+        turning = asyncio.create_task(turn())
+        long = {"text": "It has 12 bells ([s](https://gone.example/)). " * 500, "html": "en"}
+        await request(app, "POST", "/api/audit", body=long, enough=noted)
+        turning.cancel()
+    opened, finished = seen.values()
+    assert finished - opened > 50
 
 
 async def test_a_file_is_read_as_what_it_is(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class Audits:
 
     async def _told(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
         await auditor.run()
-        await answer(send, 200, _result(auditor, asked))
+        await answer(send, 200, await asyncio.to_thread(_result, auditor, asked))
 
     async def _streamed(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
         """Sends `page_opened` for each page, and `audit_finished` with the whole."""
@@ -117,7 +117,8 @@ class Audits:
 
             auditor.told = told
             await auditor.run()
-        await tell({"type": "audit_finished", **_result(auditor, asked)})
+        found = await asyncio.to_thread(_result, auditor, asked)
+        await tell({"type": "audit_finished", **found})
         await send({"type": "http.response.body", "body": b""})
 
 

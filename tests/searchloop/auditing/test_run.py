@@ -27,6 +27,7 @@ The council approved 64 million crowns for the outer wall ([council](https://cou
 The council approved 46 million crowns for the outer wall ([council](https://council.example/wall)).
 The harbour master said: "It will never ever be overtopped again." ([s](https://council.example/wall))
 The crest level of the wall rises from 6.2 metres to 7.6 metres [1]. It rains on Mars in 2031 [2].
+The wall's crest level rises from 6.2 metres to 7.6 metres [1], it has 9.1 metres of stone [1].
 No works take place between November and February [3]. A ferry carried 38,400 people last year.
 
 [1]: https://old.example/wall
@@ -57,6 +58,7 @@ def test_each_sentence_gets_the_verdict_of_its_page() -> None:
         ("never ever be", "misquoted"),
         ("crest level", "supported"),
         ("Mars", "unclear"),
+        ("9.1", "unclear"),
         ("No works", "unread"),
         ("38,400", None),
     ):
@@ -69,7 +71,7 @@ def test_each_sentence_gets_the_verdict_of_its_page() -> None:
     assert "64 million" in right.passage
     assert found(audited, "crest level").citations[0].state == "redirected"
     summary = audited.summary
-    assert (summary["cited"], summary["uncited_claims"], summary["unreachable"]) == (6, 1, 1)
+    assert (summary["cited"], summary["uncited_claims"], summary["unreachable"]) == (7, 1, 1)
     names = ["contradicted", "misquoted", "dead", "moved", "uncited", "paywalled", "quoted"]
     assert audited.meets(names) == names[:5]
     for each in audited.sentences:
@@ -112,8 +114,7 @@ def test_a_page_that_was_not_read_is_told_and_counts_against_nothing(
 
 
 def test_without_a_network_nothing_is_called_dead() -> None:
-    """Where no page at all can be reached, the fault may be on this side. Offline, each request
-    asks for stored pages only."""
+    """Where no page can be reached, the fault may be here. Offline, only stored ones are asked."""
     audited = audit("It costs 46 crowns ([s](https://nobody.example/)).")
     assert audited.summary["problems"] == {"unanswered": 1}
     assert audited.meets(["dead"]) == []
@@ -132,15 +133,6 @@ def test_what_the_paragraph_cites_covers_its_other_sentences() -> None:
     assert [each.text for each in audited.sentences if not each.citations] == [
         "The ferry has 12 decks."
     ]
-
-
-def test_one_source_answers_for_each_claim_of_a_sentence() -> None:
-    """A claim that its page bears out covers no other one that cites the page again."""
-    said = "The council approved 64 million crowns for the outer wall [1], and the crest level of"
-    report = f"{said} the wall rises to 9.1 metres [1].\n\n[1]: https://council.example/wall\n"
-    [sentence] = audit(report).sentences
-    assert [each.verdict for each in sentence.citations] == ["supported", "unclear"]
-    assert sentence.verdict == "unclear"
 
 
 def test_a_cancelled_audit_keeps_what_is_done() -> None:
@@ -197,7 +189,7 @@ def test_each_form_holds_the_same_findings() -> None:
     """Text, JSON, SARIF with places, and a page that runs nothing; in every language."""
     audited = audit(REPORT)
     assert [each.verdict for each in look_first(audited)] == [
-        *("contradicted", "misquoted", "unclear", "unread")
+        *("contradicted", "misquoted", "unclear", "unclear", "unread")
     ]
     for name in ("en", "de", "zh"):
         words = words_of(name)

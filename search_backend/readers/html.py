@@ -65,7 +65,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
         final_url=url,
         title=_about.title(tree),
         text="",
-        published=_about.published(tree, metadata),
+        published=_about.published(tree, metadata, url),
         cut=cut or len(body) > MOST_BYTES,
     )
     show(tree)
@@ -94,7 +94,10 @@ def _unless_shell(page: Page, markup: str) -> Page:
     sentences = (found[0] for found in _SENTENCE.finditer(said[0]))
     if not is_app and not all(map(ASKS_FOR_SCRIPTS.search, sentences)):
         return page
-    data = whole_page(told(tree), page.url)
+    unscripted = [
+        n.inner_html for n in tree.css("noscript") if not ASKS_FOR_SCRIPTS.search(n.text())
+    ]
+    data = whole_page(told(tree) or "".join(filter(None, unscripted)), page.url)
     if len(data.text.split()) >= LEAST_TOLD or not data.text.isascii():
         return replace(page, text=data.text, invisible=data.invisible)
     problem = Problem(
@@ -114,7 +117,8 @@ def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
         kept = list(range(len(page.blocks)))
     if is_short or not _COOKIES.isdisjoint(page.names):
         beside = _beside(page, is_short)
-        kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
+        own = [at for at in kept if not beside[page.blocks[at].box]]
+        kept = own if is_short else own or kept
     return cleaned(markdown(page, with_corrections(page, kept), base))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.analysis.dates import iso_date
 from searchloop.search_backend.readers._html.parts import ABOUT
 from searchloop.search_backend.readers._html.text import absolute
 from searchloop.search_backend.text.clean import one_line
@@ -19,13 +19,19 @@ MOST_LINKS = 200
 _DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
 )
+_is_date = re.compile(
+    r"(?:\w+:)?publi\w*[-_]?(?:date|time)|(?:parsely-)?pub-?date|datepublished|dcterms\.issued"
+    r"|(?:(?:dc|dcterms|sailthru)\.|citation_(?:publication_)?)?date(?:\.issued)?"
+).fullmatch
+_DATED_PATH = re.compile(r"/((?:19|20)\d\d)[/-](\d\d)[/-](\d\d)(?!\d)")
+_LABEL = re.compile(r"\A[^:\d]{0,30}(?::| on )\s*")  # Published on
 _LINKED_DATA_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{8,40})"')
 _LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The facts of a page for machines: contents of <meta> by name=value, and JSON-LD.
+    """The facts of a page for machines: contents of <meta> by name, and JSON-LD.
 
     `base` is the address that its links start from.
     """
@@ -33,15 +39,6 @@ class Metadata:
     metas: dict[str, str]
     data: tuple[str, ...]
     base: str
-
-    def meta(self, wanted: Iterable[str]) -> str:
-        """The first of these that has any content, each as name=value; else nothing."""
-        return next(filter(None, map(self.metas.get, wanted)), "")
-
-    def match(self, wanted: re.Pattern[str]) -> str:
-        """The group of the first match in the JSON-LD, else nothing."""
-        found = (wanted.search(script[:200_000]) for script in self.data)
-        return next((match[1] for match in found if match), "")
 
 
 def metadata(tree: LexborHTMLParser, url: str) -> Metadata:
@@ -57,7 +54,7 @@ def metadata(tree: LexborHTMLParser, url: str) -> Metadata:
             base = attributes.get("href") if base is None else base
         for name in ("name", "property", "itemprop") if node.tag == "meta" else ():
             if value := attributes.get(name):
-                metas.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
+                metas.setdefault(value.lower(), (attributes.get("content") or "").strip())
     return Metadata(metas, tuple(data), absolute(base or "", url) or url)
 
 
@@ -72,25 +69,28 @@ def title(tree: LexborHTMLParser) -> str:
     return ""
 
 
-def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
-    """The ISO date (and time) of publication."""
-    for said in (metadata.meta(ABOUT["dates"]), metadata.match(_LINKED_DATA_DATE)):
-        if found := _DATE.match(said.replace("/", "-")):
-            return found[0]
-    for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
-        node = tree.css_first(query)
-        if node is not None:
-            date = node.attributes.get("datetime") or node.attributes.get("content") or ""
-            if found := _DATE.match(date):
-                return found[0]
-    return None
+def published(tree: LexborHTMLParser, metadata: Metadata, url: str) -> str | None:
+    """The ISO date (and time) of publication, as told for machines, in the address, to people."""
+    said: list[str | None] = [one for name, one in metadata.metas.items() if _is_date(name)]
+    said += [one for data in metadata.data for one in _LINKED_DATA_DATE.findall(data[:200_000])]
+    said.append("-".join((*_DATED_PATH.findall(url), ())[0]))
+    for query in ABOUT["dated"]:
+        if (node := tree.css_first(query)) is not None:
+            said += [node.attributes.get("datetime"), node.attributes.get("content")]
+            said.append(_LABEL.sub("", node.text(deep=True).strip()))
+    return next(filter(None, (_date(one.replace("\\/", "/")) for one in said if one)), None)
+
+
+def _date(said: str) -> str | None:
+    found = _DATE.match(said.replace("/", "-"))
+    return found[0] if found and iso_date(found[0][:10]) else iso_date(said)
 
 
 def kind(metadata: Metadata) -> int:
     """The kind that a page names: 1 article, 2 product, 3 discussion, 4 list, 5 other, 0 none."""
     names = (_LINKED_DATA_TYPE.findall(script[:100_000]) for script in metadata.data)
     said = [name.lower() for found in names for name in found]
-    said.append(metadata.meta(("property=og:type",)).lower())
+    said.append(metadata.metas.get("og:type", "").lower())
     for number, words in ABOUT["kinds"]:
         if any(word in name for name in said for word in words):
             return int(number)

@@ -52,7 +52,13 @@ KETTLE = {"@type": "Product", "name": "Kettle", "description": "Of steel. It hol
         (linked("Loading", text="码头于五月开放。"), "码头于五月开放。"),
         (linked("<div id=root></div>", name="A fair of boats and music", startDate="2026-05-03",
                 location={"name": "The pier", "address": {"addressLocality": "Ostby"}}),
-         "A fair of boats and music\n\n2026-05-03\n\nThe pier\n\nOstby"),
+         "A fair of boats and music\n\nstartDate: 2026-05-03\n\nThe pier\n\n"
+         "addressLocality: Ostby"),
+        (linked(f"<main><div id=app></div></main><nav>{'A b. ' * 20}</nav>",
+                name="Pump", sku="P-3", additionalProperty=[{"name": "Weight", "value": "7.4 kg"}],
+                offers={"availability": "https://schema.org/InStock", "url": "https://e.example"}),
+         "Pump\n\nsku: P-3\n\nWeight\n\n7.4 kg\n\navailability: InStock"),
+        (f"<div id=app></div><noscript><p>{LONG}</noscript><script>x()</script>", LONG.strip()),
         (of_next("Loading…", post={"title": "x", "body": f"<h2>Pier</h2><p>{LONG}<p>1 &lt; 2."},
                  i18n={"a": MORE}, css="{ a b c d e f g h i }"),
          f"## Pier\n\n{LONG.strip()}\n\n1 < 2."),
@@ -93,11 +99,13 @@ def test_a_page_with_text_says_nothing_else(markup: str) -> None:
     ],
 )
 def test_an_empty_page_with_empty_data_needs_a_browser(markup: str) -> None:
-    """A word that asks to wait is not its text."""
-    assert (page(markup).status, page(markup).text) == ("needs_js", "")
+    """A word that asks to wait is not its text; the reader says what to do."""
+    found = page(markup)
+    assert (found.status, found.text, bool(found.error)) == ("needs_js", "", True)
 
 
 FIX = "Correction: the year was 1921, not 1912."
+AMENDED = "This article was amended on 3 May: the year was 1921."
 EXPORTS = "Bar chart: exports rose from 12 to 19 million tonnes"
 
 
@@ -106,10 +114,16 @@ EXPORTS = "Bar chart: exports rose from 12 to 19 million tonnes"
     [
         (f"<article><p>{LONG}<aside class=correction>{FIX}</aside><p>{MORE}</article>", FIX),
         (f"<article><p>{LONG}<p>{MORE}</article><aside class=correction>{FIX}</aside>", FIX),
+        (f"<article><p>{LONG}<p>{MORE}<footer><i>{AMENDED}</i></footer></article>", AMENDED),
+        (f"<article><p>{LONG}<p>{MORE}</article><aside role=note><h2>N</h2>{FIX[12:]}", FIX[12:]),
+        (f"<article><p>{LONG}</p><figure><img src=a><figcaption>{EXPORTS}.</figure><p>{MORE}</p>",
+         f"\n\n{EXPORTS}.\n\n"),
         (f"<article><p>{LONG}</p><figure><img src=a.png alt='{EXPORTS}'></figure><p>{MORE}</p>",
          f"\n\nImage: {EXPORTS}\n\n"),
         (f"<article><p>{LONG}</p><figure><svg><title>Exports</title><desc>{EXPORTS}</desc></svg>"
          f"</figure><p>{MORE}</p>", f"Image: Exports {EXPORTS}"),
+        (f"<article><p>{LONG}</p><figure><svg aria-label='{EXPORTS}'></svg></figure><p>{MORE}</p>",
+         f"Image: {EXPORTS}"),
         (f"<article><p>{LONG}</p><h2>Hours</h2><div hidden=until-found>Six to nine.</div><p>{MORE}",
          "## Hours\n\nSix to nine."),
         (f"<article><p>{LONG}</p><p>{MORE} It opened <time datetime=2025-05-01T10:00Z>3 days ago"

@@ -21,10 +21,11 @@ _PARTS = frozenset(("pre", "figcaption", "caption", "th", "td", "summary", "dt",
 _TERMS = frozenset(("dt", "dd"))
 NOTES = NAMES["notes"]
 _CORRECTIONS, _LONGEST_CORRECTION = NAMES["corrections"], 150  # words
+_corrects = re.compile(rf"(?i)\W*(?:{WORDS['corrects']})").match
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
-# The caption of a picture is beside the text; of one that has a number the text speaks.
-_is_numbered = re.compile(rf"(?i)(?:{WORDS['captions']})\.?\s?\d").match
+# The caption of a picture is beside the text, but for a sentence of facts.
+_FACT_BLANKS = 2
 
 
 def with_parts(
@@ -70,24 +71,22 @@ def with_parts(
 
 
 def with_corrections(page: Layout, kept: list[int]) -> list[int]:
-    """Returns `kept` with what corrects the text, also beside it."""
-    if _CORRECTIONS.isdisjoint(page.names) or not kept:
-        return kept
+    """Returns `kept` with what corrects the text, by a name or its first words, also beside it."""
     inside: list[bool] = []
     for box in page.boxes:
         is_one = not _CORRECTIONS.isdisjoint(box.names)
         inside.append(is_one or (box.parent >= 0 and inside[box.parent]))
-    found = [at for at, block in enumerate(page.blocks) if inside[block.box]]
-    if sum(page.blocks[at].words for at in found) > _LONGEST_CORRECTION:
-        return kept
-    return sorted({*kept, *found})
+    said = enumerate(page.blocks)
+    found = [at for at, b in said if inside[b.box] or (b.linked < 0.5 and _corrects(b.text))]
+    is_short = sum(page.blocks[at].words for at in found) <= _LONGEST_CORRECTION
+    return sorted({*kept, *found}) if kept and is_short else kept
 
 
 def _is_part(text: str, box: Box, with_data: set[int]) -> bool:
     """Tells whether a caption or formula is a part. `with_data` are boxes right around tables and
     code."""
     if box.tag == "figcaption" and box.parent not in with_data:
-        return _is_numbered(text) is not None
+        return text.count(" ") >= _FACT_BLANKS and any(map(str.isdigit, text))
     return box.tag in _PARTS or text[-2:] == "$$"
 
 

@@ -23,17 +23,12 @@ _is_stored = re.compile(
 _QUOTED = re.compile(
     r"\"((?>(?:[^\"\\]|\\.)*))(?:\"|\Z)|'((?>(?:[^'\\]|\\.)*))(?:'|\Z)|`([^`]*+)", re.DOTALL
 )
-# What says something, in the order that it is written in.
-_SAYS = (
-    *("headline", "title", "name", "description", "abstract", "articleBody", "text", "reviewBody"),
-    *("brand", "recipeYield", "totalTime", "cookTime", "nutrition", "calories"),
-    *("recipeIngredient", "recipeInstructions", "step", "mainEntity", "acceptedAnswer"),
-    *("suggestedAnswer", "startDate", "endDate", "datePosted", "hiringOrganization", "location"),
-    *("address", "streetAddress", "addressLocality", "baseSalary"),
-    *("currency", "value", "minValue", "maxValue", "unitText", "offers", "aggregateRating"),
-    *("ratingValue", "reviewCount", "review", "hasPart", "@graph", "itemListElement", "item"),
-)
-_is_number = re.compile(r"P[\dDTHMS.]+|[\d.,]+").fullmatch
+# Of an object of schema.org: what stands by itself, and names whose values say nothing.
+_UNNAMED = ("name", "headline", "title", "text", "articleBody", "description")
+_says_nothing = re.compile(
+    r"(?i)@(?!graph|value)|url|image|logo|sameas|action|publisher|breadcrumb|ispart|mainentityof"
+    r"|inlanguage|price(?:currency)?\Z|id\Z"
+).match
 # Not of the text: words of the program, what a browser shows in its tab.
 _OTHER = re.compile(
     r"(?i)i18n|locale|translat|messages|cookie|consent|meta|seo|schema|config|query"
@@ -63,19 +58,20 @@ def _parsed(text: str) -> Any:
 
 
 def _linked(data: Any, depth: int = 0, called: str = "text") -> Iterator[str]:
-    """Yields the texts of an object of schema.org, and of those inside it; of a number also what it
-    is called."""
+    """Yields what an object of schema.org says, and those inside it, by its names."""
     if isinstance(data, str | int | float):
-        said = str(data)
-        yield f"{called}: {said}" if _is_number(said) else said
+        said = str(data).removeprefix("https://schema.org/").strip()
+        if said and not said.startswith("http"):
+            yield said if " " in said or called in _UNNAMED else f"{called}: {said}"
     elif isinstance(data, list) and depth < _DEEPEST:
         for one in data:
             yield from _linked(one, depth + 1, called)
     elif isinstance(data, dict) and depth < _DEEPEST:
         if "price" in data:
             yield f"{data['price']} {data.get('priceCurrency', '')}"
-        for name in _SAYS:
-            yield from _linked(data.get(name), depth + 1, name)
+        for name, value in data.items():
+            if not _says_nothing(name):
+                yield from _linked(value, depth + 1, name)
 
 
 def _sentences(data: Any) -> Iterator[str]:

@@ -100,15 +100,15 @@ def _write_pictures(tree: LexborHTMLParser) -> None:
 def _write_figures_and_dates(tree: LexborHTMLParser) -> None:
     """Writes what a figure shows, if its page says that, and the date that words stand for."""
     for node in tree.css("figure img[alt],figure svg,time[datetime]"):
-        attributes = node.attributes
+        get = node.attributes.get
         drawn = " ".join(part.text() for part in node.css("title,desc"))
-        said = " ".join(unescape(attributes.get("alt") or drawn).split())
+        said = " ".join(unescape(get("alt") or get("aria-label") or drawn).split())
         if node.tag != "time":
             is_listed = any(_around(node, tag) is not None for tag in ("a", "li", "td"))
             if said.count(" ") >= _LEAST_BLANKS and _TELLS.search(said) and not is_listed:
                 note = LexborHTMLParser(f'<p class="searchloop-figure">Image: {escape(said)}</p>')
                 node.insert_after(note.css("p")[0])
-        elif date := _DATE.match(attributes.get("datetime") or ""):
+        elif date := _DATE.match(get("datetime") or ""):
             text = (node.text(deep=True) or "").strip()
             around = node.parent.text(deep=True) if node.parent is not None else ""
             if date[1] not in text and len(around) >= len(text) + _LEAST_AROUND:

@@ -35,7 +35,7 @@ from searchloop.search_backend.fetch.url_check import (
     to_ascii,
     with_host,
 )
-from searchloop.search_backend.text.clean import invisible
+from searchloop.search_backend.text.clean import cleaned
 from searchloop.search_backend.types import FetchRefused, NotReachable, SearchBackendError
 
 MOST_RULES = 100
@@ -127,7 +127,7 @@ def plain_url(url: str, allow: Sequence[Network] = ()) -> str | None:
     if host.rpartition(".")[2] == "localhost" or (parse(host) and why_refused(host, allow=allow)):
         return None
     shown = url if url.isascii() else with_host(url, host)
-    return None if invisible(shown) else shown
+    return None if cleaned(shown)[1] else shown
 
 
 def refuse_outside(host: str, rules: Callable[[str], bool] | None) -> None:

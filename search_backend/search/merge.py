@@ -16,7 +16,8 @@ from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_ur
 from searchloop.search_backend.fetch.ip_addresses import Network
 from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.plugin.markup import MOST_ROWS, MOST_TEXT
-from searchloop.search_backend.text.clean import invisible, one_line
+from searchloop.search_backend.text.clean import cleaned as cleaned_text
+from searchloop.search_backend.text.clean import one_line
 from searchloop.search_backend.types import EngineError, Filtered, Query, SearchResult
 
 # Addresses with the address of another page inside: in their path (archives, readers) or as a
@@ -158,5 +159,5 @@ def cleaned(result: SearchResult) -> SearchResult:
         one_line(snippet, LONGEST_SNIPPET),
         result.source,
         result.published,
-        result.invisible + invisible(title) + invisible(snippet),
+        result.invisible + cleaned_text(title)[1] + cleaned_text(snippet)[1],
     )

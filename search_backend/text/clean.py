@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import html
 import re
+from contextlib import suppress
 
 import webencodings  # type: ignore[import-untyped]
 
@@ -34,11 +35,6 @@ _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 def clean(text: str) -> str:
     """Returns `text` without invisible characters and with plain line ends."""
     return cleaned(text)[0]
-
-
-def invisible(text: str) -> int:
-    """Counts the invisible characters that `clean` removes."""
-    return cleaned(text)[1]
 
 
 def cleaned(text: str) -> tuple[str, int]:
@@ -102,13 +98,6 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _WIDE = {b"<\0?\0x\0": "utf-16le", b"\0<\0?\0x": "utf-16be"}
 # Where Python's table of that name is smaller than that of browsers.
 _TABLES = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
-# What a text without a label may be in, by the names of chardet.
-_GUESSED = (
-    *("ibm866", "koi8-r", "koi8-u", "gb18030", "big5", "euc-jp", "euc-kr"),
-    *("cp874", "cp932", "cp949"),
-    *(f"windows-{page}" for page in range(1250, 1259)),
-    *(f"iso-8859-{part}" for part in (2, 5, 6, 7, 8)),
-)
 _MOST_GUESSED = 64 * 1024
 _LEAST_GUESSED = 3  # bytes beyond ASCII
 # What browsers call the tables of these names.
@@ -182,13 +171,16 @@ def _guessed(body: bytes, first: int) -> str:
     if len(sample.translate(None, _ASCII)) >= _LEAST_GUESSED:
         import chardet
 
-        told = chardet.detect(sample, include_encodings=_GUESSED)["encoding"] or ""
+        told = chardet.detect(sample)["encoding"] or ""
         named = webencodings.lookup(_RENAMED.get(told.lower(), told))
     return _decoded(body, named) if named else body.decode("cp1252", "replace")
 
 
 def _decoded(body: bytes, encoding: webencodings.Encoding) -> str:
     name = encoding.name
+    with suppress(UnicodeDecodeError):
+        if name == "windows-1252":  # what many servers say of each page
+            return body.decode("utf-8")
     codec = codecs.lookup(_TABLES[name]) if name in _TABLES else encoding.codec_info
     text = str(codec.decode(body, "as_browsers" if name in _LENIENT else "replace")[0])
     return text.translate(_JAPANESE) if name in ("euc-jp", "iso-2022-jp") else text

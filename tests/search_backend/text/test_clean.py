@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent import text as agent_text
-from searchloop.search_backend.text.clean import clean, invisible, snippet_text
+from searchloop.search_backend.text.clean import clean, cleaned, snippet_text
 from tests.tables import each_row
 
 SHAPED = [
@@ -34,7 +34,7 @@ ZERO = "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202e\u2066\u00ad\ufe0f\U000e
 def test_what_shapes_letters_emoji_and_flags_is_text(text: str, around: str) -> None:
     """The same on the page, in a result and in what a model reads."""
     whole = around.format(text)
-    assert (clean(whole), invisible(whole), agent_text.neutral(whole)) == (whole, 0, whole)
+    assert (cleaned(whole), agent_text.neutral(whole)) == ((whole, 0), whole)
 
 
 @each_row(
@@ -58,8 +58,8 @@ def test_what_shapes_letters_emoji_and_flags_is_text(text: str, around: str) -> 
 )
 def test_the_same_characters_hide_elsewhere(hidden: str, seen: str) -> None:
     """Between letters that do not join, in runs, and outside of flags they are taken out."""
-    assert clean(hidden) == agent_text.neutral(hidden) == seen
-    assert invisible(hidden) == len(hidden) - len(seen)
+    assert cleaned(hidden) == (seen, len(hidden) - len(seen))
+    assert agent_text.neutral(hidden) == seen
 
 
 PIECES = st.sampled_from([*"aб日می一👩♀1#🏴👧क्", *ZERO, "\U000e0067", "\U000e0062", "\U000e007f"])

@@ -89,6 +89,7 @@ def test_encodings_that_hide_markup_are_not_decoded(label: str) -> None:
         ("é".encode("latin-1"), None, "é"),
         ("éaé".encode()[:-1], None, "éa"),
         (b"\xe9", "", "é"),
+        ("7 €, “é”".encode(), "iso-8859-1", "7 €, “é”"),
     ],
 )
 def test_which_declaration_counts(body: bytes, declared: str | None, text: str) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.readers import read
-from searchloop.search_backend.readers._served import served
 from searchloop.search_backend.text.clean import clean
 from searchloop.search_backend.types import Page
 from tests.search_backend.documents import archive
@@ -116,12 +115,6 @@ def test_markup_of_an_unknown_kind_is_a_page(kind: str, start: str) -> None:
 def test_html_with_a_stray_control_character_is_read() -> None:
     """Browsers ignore it."""
     assert page(b"<p>One\0 two\x08 three</p>" + b"<!-- -->" * 20, "text/html").status == "ok"
-
-
-def test_a_service_gives_its_lines_whole() -> None:
-    """Empty lines inside code and blanks at the ends of lines are kept."""
-    text = "One  \ntwo\n\n```\na\n\n\n\n  b\n```"
-    assert served("https://e.example/", text).text == text
 
 
 LINES = st.lists(st.text(alphabet="ab \t<>{}#|-+", max_size=12), max_size=12)

@@ -46,11 +46,6 @@ def test_blocks_have_the_text_and_links_that_each_has_alone(markup: str) -> None
         assert block.linked == linked
 
 
-def test_a_name_that_holds_another_tag_is_no_text() -> None:
-    """A browser shows an unknown element, whatever it is called."""
-    assert [block.text for block in laid_out("<i-x<p>one <b<a>two</i-x<p>").blocks] == ["one two"]
-
-
 def test_links_of_a_page_in_markdown() -> None:
     """A link over two blocks, one with tags inside, and one that leads nowhere."""
     page = laid_out(

@@ -3,6 +3,9 @@
 TRY := python3 python3.14 python3.13 python3.12 python3.11
 NEW := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
+OLD := searchloop: Python 3.11 or newer is needed, and $(PYTHON) is older or missing.
+NEW_ENOUGH = $(PYTHON) -c '$(NEW)' 2>/dev/null || { echo "$(OLD) $(NAME_ONE)" >&2; exit 1; }
+NAME_ONE := Install one, or name another: make run PYTHON=python3.12
 BIN := .venv/bin
 CODE := agent cli scripts search_backend searchloop web
 export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
@@ -10,6 +13,7 @@ export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each te
 .PHONY: run test integration check docs bench figures torture clients real pythons readme lock clean dev node
 
 run: # start the page and open it in a browser, if there is one
+	@$(NEW_ENOUGH)
 	@$(PYTHON) scripts/install.py run
 	@$(BIN)/searchloop serve --open $(if $(PORT),--port $(PORT))
 
@@ -47,6 +51,7 @@ lock: # pin the newest allowed versions; commit what it writes
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
 dev:
+	@$(NEW_ENOUGH)
 	@$(PYTHON) scripts/install.py dev
 node: tests/node/node_modules/.package-lock.json # what only checks and tests need of npm
 tests/node/node_modules/.package-lock.json: tests/node/package-lock.json

@@ -123,7 +123,10 @@ def make_venv(venv: Path) -> None:
     say("making .venv with Python %d.%d" % sys.version_info[:2])
     made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=False)
     if made.returncode:
-        raise Problem("%s could not be made; the reason is above. Is the folder writable?" % venv)
+        raise Problem(
+            "%s could not be made; the reason is above. Make the folder writable and free 200 MB, "
+            "or clone into a folder that has both." % venv
+        )
 
 
 def fill_venv(venv: Path, lock: Path, root: Path) -> None:
@@ -146,8 +149,9 @@ def fill_venv(venv: Path, lock: Path, root: Path) -> None:
         if pip(venv, [["install", "--no-deps", "--progress-bar=off", *w] for w in whats], many):
             raise Problem(
                 "the packages could not be installed; pip's reason is above. Without a network: "
-                "connect once and run it again. No wheel for this Python (%d.%d): use 3.11 to "
-                "3.14, for example make run PYTHON=python3.13" % sys.version_info[:2]
+                "connect once and run it again. On a full disk: free 200 MB and run it again. No "
+                "wheel for this Python (%d.%d): use 3.11 to 3.14, for example make run "
+                "PYTHON=python3.13" % sys.version_info[:2]
             )
 
 

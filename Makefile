@@ -23,10 +23,14 @@ test: dev # what needs nothing but Python and a browser, in three minutes; skips
 integration: dev node # the same promises beside real servers: PostgreSQL, MCP servers, axe in the page
 	@$(BIN)/python -m pytest -rs -n auto --dist worksteal -m "integration and not torture"
 
-check: dev node # style, form and types, of the page too
+check: dev node # style, form and types, also of the page, the image, compose and .github
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/ruff check -q --isolated --preview --select PLW1514 $(CODE) # Windows has code pages
 	@tests/node/node_modules/.bin/biome ci --colors=off --error-on-warnings
+	@$(BIN)/hadolint Containerfile
+	@$(BIN)/check-jsonschema -q --builtin-schema vendor.compose-spec compose.yaml
+	@$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	@$(BIN)/mypy
 
 docs: dev # the documentation site, build/site/index.html; a warning is an error

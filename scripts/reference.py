@@ -396,13 +396,8 @@ def every_error() -> list[tuple[str, str, str]]:
 
 def raised(function: ast.AST) -> Iterator[tuple[str, str, str]]:
     """The errors that a function makes in words of its own: code, what happened, what to do."""
-    known = {
-        target.id: node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    made = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+    known = {t.id: node.value for node in made for t in node.targets if isinstance(t, ast.Name)}
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and RAISED.match(getattr(node.func, "id", "")):
             given = [known.get(getattr(arg, "id", ""), arg) for arg in node.args[:3]]
@@ -421,6 +416,8 @@ def text(node: ast.expr) -> str:
             return ""
         case ast.FormattedValue(value=ast.Call(func=ast.Name("one_of")) as made):
             return text(made)
+        case ast.Call(func=ast.Name("remedy_for"), args=[_, broken]):
+            return text(broken)
         case ast.Call(func=ast.Name("one_of"), args=[_, known]):
             return f"Choose one of {text(ast.FormattedValue(known, -1))}."
         case ast.Constant(value=str() as value):

@@ -144,30 +144,6 @@ def test_settings_named_exist(compose: dict[str, Any]) -> None:
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-LINTED = {
-    "vendor.compose-spec": [ROOT / "compose.yaml"],
-    "vendor.github-workflows": WORKFLOWS,
-    "vendor.github-issue-forms": sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")),
-}
-
-
-LINTERS = [
-    ("hadolint", "Containerfile"),
-    *(("check-jsonschema", "--builtin-schema", s, *map(str, LINTED[s])) for s in LINTED),
-]
-
-
-@pytest.mark.parametrize("command", LINTERS, ids=["image", *LINTED])
-def test_linters_of_other_programs_files_find_nothing(command: tuple[str, ...]) -> None:
-    """The image has none of the usual mistakes, and what compose and the forge read has the form
-    that they publish.
-    """
-    assert all(LINTED.values())
-    program = str(Path(sys.executable).parent / command[0])
-    done = subprocess.run(
-        [program, *command[1:]], capture_output=True, text=True, cwd=ROOT, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_action_is_pinned_by_its_commit() -> None:

@@ -104,5 +104,7 @@ def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
 
 def _wrong(name: str, why: str | Exception) -> ConfigError:
     what = f"{name} cannot be used: {why}."
-    remedy = 'Write for example [models."openai-chat:my-model"] and below it input = 2.0.'
-    return ConfigError("bad_prices", what, remedy_for(why, remedy))
+    remedy = remedy_for(
+        why, 'Write for example [models."openai-chat:mine"] and below it input = 2.'
+    )
+    return ConfigError("bad_prices", what, remedy)

@@ -152,8 +152,8 @@ def read_config(path: Path) -> dict[str, str]:
         return {}
     except (OSError, ValueError) as error:
         what = f"{path} cannot be read: {error}."
-        remedy = 'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".'
-        raise ConfigError("bad_config", what, remedy_for(error, remedy)) from error
+        remedy = remedy_for(error, 'Write one setting a line: SEARCHLOOP_MODEL = "ollama:qwen3:8b"')
+        raise ConfigError("bad_config", what, remedy) from error
     return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
 
 

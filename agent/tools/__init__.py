@@ -12,13 +12,14 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from searchloop.agent.calls.caller import NOBODY, Caller, Context, context_of
 from searchloop.agent.calls.schema import schema_of
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Effect, Emit, Mode, ToolResult, ToolSpec
+from searchloop.analysis.told import one_of
 
 _BLOCKING = ThreadPoolExecutor(32, thread_name_prefix="tool")
 
@@ -164,13 +165,15 @@ def tool(function: Any = None, *, effect: Effect = "read") -> Any:
     JSON can hold. A parameter has any type that pydantic reads from JSON: text, numbers, lists,
     dates, enums, dataclasses, models; one of type `Context` gets the caller's. `effect` says what
     it does: "read", "network", or "write" and "exec", which need mode `agent` and an approval.
-    Raises TypeError for a parameter that JSON cannot hold, and for what is no function.
+    Raises TypeError for a parameter that JSON cannot hold, and for what is no function or effect.
 
         @tool(effect="write")
         def order(item: str, count: Annotated[int, "In boxes of ten"] = 1) -> str:
             "Order an item from the supplier."
             return f"{count} of {item} are ordered."
     """
+    if effect not in ALLOWED["agent"]:
+        raise TypeError(f"tool() has no effect {effect!r}. {one_of(effect, get_args(Effect))}")
     if function is None:
         return lambda f: tool(f, effect=effect)
     if not inspect.isroutine(function):

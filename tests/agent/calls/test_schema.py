@@ -151,6 +151,8 @@ def test_what_json_cannot_hold_is_refused_early(given: Any) -> None:
         TypeError, match=r"(odd|calls|endless).*what|whatever.*Nowhere|^tool\(\) ta"
     ):
         tool(given)
+    with pytest.raises(TypeError, match=r"no effect 'wirte'. Did you mean write\?"):
+        tool(rich, effect="wirte")  # type: ignore[call-overload]
 
 
 NESTED = {

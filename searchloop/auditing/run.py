@@ -68,15 +68,19 @@ _PROBLEMS: Mapping[str, tuple[State, str]] = {
 }
 # Where these stand in a short page, it is not the page that was cited.
 _WALL = re.compile(
-    r"(?i)subscribe (?:now )?to (?:continue|read|unlock)|(?:already a subscriber|subscribers only)"
-    r"|(?:log|sign) in to (?:continue|read)|create (?:a|your) free account to (?:continue|read)"
-    r"|to continue reading|unlock this article|jetzt weiterlesen|weiterlesen mit|nur für abonnenten"
-    r"|réservé aux abonnés|solo para suscriptores|登录后(?:查看|阅读)|订阅后(?:查看|阅读)|付费阅读"
+    r"(?i)(?:subscribe|(?:log|sign) (?:in|up)|register)(?: now| for free)? to (?:continue|read)"
+    r"|already a subscriber|subscribers only|subscribe or sign in|an? (?:free )?account to"
+    r"|to continue reading|continue reading with|limit of free articles|purchase (?:this )?article"
+    r"|unlock this|subscription content|through your institution|weiterlesen mit|für abonnenten"
+    r"|jetzt weiterlesen|réservé aux abonnés|lire la suite|(?:solo|exclusivo) para suscriptores"
+    r"|(?:登录|订阅)后(?:查看|阅读)|付费阅读|开通会员|会員(?:限定|登録)"
 )
 _GONE = re.compile(
-    r"(?i)\W*(?:(?:error )?404\b.{0,60}|.{0,60}\b(?:page|seite|file|document) (?:was |wurde )?"
-    r"(?:not|nicht) (?:be )?(?:found|gefunden)\b.{0,60}"
-    r"|页面不存在.{0,20}|página no encontrada.{0,60})"
+    r"(?i)not found|\W*(?:(?:error|fehler|http)\W*)*404\W*(?:(?:error|not|page|file|页).{0,60})?"
+    r"|.{0,40}\b(?:page|seite|file|document|article|content)\b.{0,20}?\b(?:not (?:be )?found"
+    r"|can(?:['’]?t|not) be found|nicht gefunden|existiert nicht|isn['’]t available|introuvable"
+    r"|no longer available)\b.{0,60}|.{0,20}(?:página no e|pagina non trovata).{0,60}"
+    r"|.{0,20}(?:页面不存在|找不到页面|ページが見つかりません).{0,30}"
 )
 _SHORT = 4_000
 _BESIDE = "Another page that it cites could not be read."
@@ -175,15 +179,17 @@ class Auditor:
         if not page["content"].strip():
             return replace(found, state="unreachable", problem="unreadable", reason="It is empty.")
         short = len(page["content"]) < _SHORT
-        if short and _GONE.fullmatch(page["title"].strip()):
+        if await asyncio.to_thread(self._judge, url, page) or not short:
+            return found
+        gone = _GONE.fullmatch(page["title"].strip())
+        if not gone and not _WALL.search(page["content"]):
+            return found
+        self._forget(url)
+        if gone:
             reason = "The site says that it has no such page."
             return replace(found, state="unreachable", problem="dead", reason=reason)
-        judged = await asyncio.to_thread(self._judge, url, page)
-        if short and _WALL.search(page["content"]) and not judged:
-            self._forget(url)
-            reason = "The site shows the page to its subscribers only."
-            return replace(found, state="refused", problem="paywalled", reason=reason)
-        return found
+        reason = "The site shows the page to its subscribers only."
+        return replace(found, state="refused", problem="paywalled", reason=reason)
 
     def _judge(self, url: str, page: Mapping[str, Any]) -> bool:
         """Compares each sentence that cites a page with it; tells whether one holds."""

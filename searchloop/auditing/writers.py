@@ -13,7 +13,7 @@ from urllib.parse import quote
 from searchloop.agent import __version__
 from searchloop.agent.search.verdict_words import NEAREST, plain
 from searchloop.analysis.characters import visible
-from searchloop.auditing.results import Audit, AuditedCitation, AuditedSentence
+from searchloop.auditing.results import Audit, AuditedCitation, AuditedPage, AuditedSentence
 from searchloop.render.shared_page import answer_html, framed, legend
 from searchloop.render.words import Words
 
@@ -67,16 +67,13 @@ def as_text(audit: Audit, words: Words, name: str = "") -> str:
         for cited in each.citations:
             out.append(f"  {cited.url or f'[{cited.mark}]'}: {reason(cited, words)}")
             out += [f"    {passage}"] if (passage := _passage(cited, words)) else []
-    if unread := [page for page in audit.pages if page.problem]:
-        out += ["", f"{words['audit.pages']}:"]
-        out += [f"  {words[f'audit.{p.problem}']}: {p.url}" for p in unread]
-    if moved := [page for page in audit.pages if page.state == "redirected"]:
-        out += ["", f"{words['audit.moved']}:"]
-        out += [f"  {page.url} -> {page.final_url}" for page in moved]
-    if uncited := [each for each in audit.sentences if not each.citations]:
-        out += ["", f"{words['audit.uncited']}:"]
-        said = (words.say("audit.line", n=line(each)[0]) for each in uncited)
-        out += [f"  {at}: {_short(s.text)}" for at, s in zip(said, uncited, strict=True)]
+    uncited = [each for each in audit.sentences if not each.citations]
+    for part, lines in {
+        "pages": [f"{words[f'audit.{p.problem}']}: {p.url}" for p in audit.pages if p.problem],
+        "moved": [f"{p.url} -> {p.final_url}" for p in audit.pages if p.state == "redirected"],
+        "uncited": [f"{words.say('audit.line', n=line(s)[0])}: {_short(s.text)}" for s in uncited],
+    }.items():
+        out += ["", f"{words[f'audit.{part}']}:", *(f"  {each}" for each in lines)] if lines else []
     out += ["", *audit.notes] if audit.notes else []
     out += ["", words["audit.stopped"]] if audit.stopped else []
     return "\n".join(out)
@@ -129,21 +126,14 @@ def as_sarif(audit: Audit, words: Words, name: str = "") -> str:
 def as_html(audit: Audit, words: Words, name: str = "") -> str:
     """Writes one page without other files: what needs a look, then the report with its marks."""
     body = [f'<p class="note">{escape(counts(audit, words))}</p>', *_notes(audit, words)]
-    if found := look_first(audit):
-        body.append(f"<h2>{words['audit.look']}</h2><ul>")
-        body += (_entry(each, words) for each in found)
-        body.append("</ul>")
-    if unread := [page for page in audit.pages if page.problem]:
-        body.append(f"<h2>{words['audit.pages']}</h2><ul>")
-        for page in unread:
-            why = _why(page.reason, words)
-            said = f"{words[f'audit.{page.problem}']}: {page.url}"
-            body.append(f"<li>{_text(said)} <small>{_text(why)}</small></li>")
-        body.append("</ul>")
-    if uncited := [each for each in audit.sentences if not each.citations]:
-        body.append(f"<h2>{words['audit.uncited']}</h2><ul>")
-        body += (f'<li dir="auto">{_text(each.text)}</li>' for each in uncited)
-        body.append("</ul>")
+    unread = [page for page in audit.pages if page.problem]
+    uncited = [each for each in audit.sentences if not each.citations]
+    for part, items in {
+        "look": [_entry(each, words) for each in look_first(audit)],
+        "pages": [_unread(page, words) for page in unread],
+        "uncited": [f'<li dir="auto">{_text(each.text)}</li>' for each in uncited],
+    }.items():
+        body += [f"<h2>{words[f'audit.{part}']}</h2><ul>", *items, "</ul>"] if items else []
     marked = answer_html(audit.text, citations(audit), "r", words["language.tag"].partition("-")[0])
     body += [f"<article>{marked}</article>", legend(words)]
     return framed(audit.title or name or words["audit.title"], body, words)
@@ -152,6 +142,11 @@ def as_html(audit: Audit, words: Words, name: str = "") -> str:
 def _notes(audit: Audit, words: Words) -> Iterator[str]:
     for note in (*audit.notes, *([words["audit.stopped"]] if audit.stopped else ())):
         yield f"<p>{_text(note)}</p>"
+
+
+def _unread(page: AuditedPage, words: Words) -> str:
+    said = f"{words[f'audit.{page.problem}']}: {page.url}"
+    return f"<li>{_text(said)} <small>{_text(_why(page.reason, words))}</small></li>"
 
 
 def _entry(each: AuditedSentence, words: Words) -> str:

@@ -13,7 +13,7 @@ WALL = (
     "No works take place between November and February. "
     "Fishing boats cannot use berths 10 to 14 during the works."
 )
-PAGES: Mapping[str, str | tuple[str, str]] = {
+PAGES: Mapping[str, str | tuple[str, ...]] = {
     "https://council.example/wall": WALL,
     "https://old.example/wall": WALL,
     "https://weather.example/": "It will rain on Monday in the hills, then the sun comes.",
@@ -23,8 +23,6 @@ PAGES: Mapping[str, str | tuple[str, str]] = {
     "https://slow.example/": ("timeout", "The page did not come within 20 s."),
     "https://nobody.example/": ("not_reachable", "No public web server could be reached."),
     "https://picture.example/": ("no_text", "There is no text on this page."),
-    "https://paper.example/": "The wall costs a lot. Subscribe to continue reading this article.",
-    "https://soft.example/": ("title", "404 - Page not found"),
 }
 
 
@@ -45,7 +43,7 @@ class Pages:
         if isinstance(found, str):
             return told | ({"final_url": "https://new.example/wall"} if "old." in url else {})
         if found[0] == "title":
-            return told | {"title": found[1], "content": "Nothing is here."}
+            return told | {"title": found[1], "content": found[2]}
         status = "blocked" if found[0] == "blocked" else "error"
         error = {"code": found[0], "message": found[1], "remedy": ""}
         return told | {"content": "", "status": status, "error": error}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,9 @@ No works take place between November and February [3]. A ferry carried 38,400 pe
 [2]: https://weather.example/
 [3]: https://gone.example/
 """
+
+
+DOORS = (Path(__file__).parent / "doors.txt").read_text("utf-8").splitlines()
 
 
 def audit(report: str, pages: Pages | None = None, **more: Any) -> Audit:
@@ -82,13 +86,11 @@ def test_each_sentence_gets_the_verdict_of_its_page() -> None:
     ("address", "state", "problem"),
     [
         ("https://gone.example/", "unreachable", "dead"),
-        ("https://soft.example/", "unreachable", "dead"),
         ("https://nobody.example/", "unreachable", "dead"),
         ("https://slow.example/", "unreachable", "unanswered"),
         ("https://picture.example/", "unreachable", "unreadable"),
         ("https://guarded.example/", "refused", "blocked"),
         ("https://login.example/", "refused", "paywalled"),
-        ("https://paper.example/", "refused", "paywalled"),
         ("http://127.0.0.1:8321/api/sessions", "refused", "private"),
         ("http://[::1]/", "refused", "private"),
         ("http://printer.local/", "refused", "private"),
@@ -111,6 +113,16 @@ def test_a_page_that_was_not_read_is_told_and_counts_against_nothing(
     said = "The council approved 46 million crowns for the outer wall"
     beside = f"{said} [1][2].\n\n[1]: https://council.example/wall\n[2]: {address}\n"
     assert found(audit(beside), "46 million").verdict == "unclear"
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_in_place_of_a_page_is_told_from_a_page(door: str) -> None:
+    """By the title of a page that is gone, or by what a paywall says; not where it bears out."""
+    problem, *page = door.split(" | ")
+    pages = Pages({"https://a.example/": ("title", *page)})
+    audited = audit("The wall costs 46 million crowns [1].\n\n[1]: https://a.example/", pages)
+    [told] = audited.pages
+    assert (told.problem or told.state) == problem
 
 
 def test_without_a_network_nothing_is_called_dead() -> None:

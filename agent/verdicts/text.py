@@ -15,13 +15,17 @@ from searchloop.agent.verdicts.numbers import Number
 from searchloop.analysis.terms import stem
 from searchloop.analysis.words import DENYING_PHRASES, DENYING_WORDS, NEGATIONS, STOPS
 
+_PERIODS = ("time", "months")
+
 
 def _opposites() -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for pair in numbers.TABLES["opposites"].split():
-        one, other = pair.casefold().split("/")
-        found[one].add(other)
-        found[other].add(one)
+    periods = {f"~{unit}" for unit, (what, _) in numbers.SIZES.items() if what in _PERIODS}
+    found = defaultdict(set, {one: periods - {one} for one in periods})  # `a day`, `a week`
+    for row in numbers.TABLES["opposites"].split():
+        one, *others = row.casefold().split("/")
+        found[one].update(others)
+        for other in others:
+            found[other].add(one)
     return {word: frozenset(others) for word, others in found.items()}
 
 
@@ -277,7 +281,7 @@ def _numeral(number: Number, start: int, end: int) -> Token:
     return Token("number", number.key, start, end, False, number)
 
 
-_CLOSE = ("", " ", "-", "\u00a0", "\u202f", "* ", "** ")
+_CLOSE = ("", " ", "-", " - ", "\u00a0", "\u202f", "* ", "** ")
 
 
 def _joined(text: str, pieces: list[re.Match[str]], i: int, k: int) -> tuple[str, int] | None:

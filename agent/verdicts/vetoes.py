@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations, groupby, pairwise
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned
-from searchloop.agent.verdicts.page import Cell
+from searchloop.agent.verdicts.page import Cell, Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 from searchloop.analysis.words import table
 
@@ -58,9 +59,9 @@ def _said(token: Token) -> str:
     return token.key if token.kind == "letter" else token.word
 
 
-def _reversible(tokens: Iterable[Token]) -> set[str]:
-    """Returns the words, and the pairs of letters."""
-    return set(filter(None, map(_said, tokens)))
+def _reversible(tokens: Sequence[Token]) -> set[str]:
+    """Returns the words, the units, and the pairs of letters."""
+    return {*filter(None, map(_said, tokens))} | {t.key for t in tokens if t.key[0] == "~"}
 
 
 def _reversed(ours: set[str], theirs: set[str]) -> bool:
@@ -334,20 +335,29 @@ _WORDS = 0.8  # of a claim's words, beside one number of its measure
 
 
 def _measured_otherwise(found: Comparison) -> bool:
-    """Tells of one quantity that the window gives otherwise, and the page nowhere so."""
-    lost = [t for t in found.lost if t.number and t.number.unit]
-    told = lost[0].number if len(lost) == 1 == sum(bool(t.number) for t in found.lost) else None
-    if not told:
-        return False
-    given = [t.number for t in found.window if t.number]
-    same = [n for n in given if n.unit and told.beside(n)]
-    if found.page.gives(lost[0]):
+    """Tells of one quantity that a sentence gives otherwise, and the page nowhere so."""
+    lost = [t for t in found.lost if t.number]
+    told = lost[0].number if len(lost) == 1 else None
+    if not told or not told.unit or found.page.gives(lost[0]):
         return False  # perhaps of something else
-    if any(n.value == told.value and n.unit and n not in same for n in given):
+    said = {t.key for t in found.claim}
+    given = [t for t in found.window if t.number and t.number.unit]
+    if any(t.number.value == told.value and not told.beside(t.number) for t in given if t.number):
         return False  # `1,850 pounds` for £1,850
+    same = [t for t in given if t.number and t.number.unit == told.unit and t.key not in said]
     words = {t.key for t in found.claim if t.key in found.weights and not t.number}
-    share = 1 - len(words & {t.key for t in found.lost}) / max(1, len(words))
-    return len(same) == 1 and share >= _WORDS and told.differs(same[0])
+    here = {t.key for k in same for t in found.page.tokens(found.page.sentence_of(k.start))}
+    share = len(words & here) / max(1, len(words))
+    return len(same) == 1 and share >= _WORDS and _excludes(found.page, lost[0], same[0])
+
+
+_SPLIT = re.compile(r"(?<!\d)\d{1,3}(?:, \d{3}(?!\d)|\. \d)")  # `3, 800 km`: spaces cut it
+
+
+def _excludes(page: Page, one: Token, other: Token) -> bool:
+    """Tells whether a number of the page, unless spaces cut it, excludes the claim's."""
+    cut = _SPLIT.search(page.text, max(0, other.start - 5), other.end + 5)
+    return bool(one.number and other.number and not cut and one.number.differs(other.number))
 
 
 def accused(found: Comparison, fault: str) -> bool:
@@ -363,15 +373,17 @@ def accused(found: Comparison, fault: str) -> bool:
         return False
     gap: Gap = (gaps or found.gaps)[0]
     ours, theirs = gap.content()
+    plain = [sum(t.kind != "not" and not t.number for t in side) for side in (ours, theirs)]
     if fault == NUMBER:
-        pair = [[t.number for t in side if t.number] for side in (ours, theirs)]
-        if [len(side) for side in pair] != [1, 1] or not pair[0][0].differs(pair[1][0]):
+        pair = [[t for t in side if t.number] for side in (ours, theirs)]
+        if [len(side) for side in pair] != [1, 1] or all(plain):
+            return False  # of another thing
+        if not _excludes(found.page, pair[0][0], pair[1][0]):
             return False
-        unit = pair[0][0].unit
-        if unit and any(t.number and t.number.unit == unit for t in left_out):
+        units = {t.number.unit for t in left_out if t.number} - {""}
+        if any(t.number and t.number.unit in units for t in ours):
             return False  # it may be their difference
         return not left_out or not any(found.page.has(t.key.strip("?")) for t in ours if t.number)
     if fault == DENIAL:
-        plain = [sum(t.kind != "not" for t in side) for side in (ours, theirs)]
         return gap.turns and (found.letters or plain[0] == plain[1])
     return fault == OPPOSITE and len(ours) == 1 == len(theirs)

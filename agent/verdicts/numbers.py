@@ -38,7 +38,7 @@ def _units() -> tuple[dict[str, str], dict[str, tuple[str, float]]]:
     return words, sizes
 
 
-UNITS, SIZES = _units()
+UNITS, _SIZES = _units()
 MONTH, CLOCK = "calendar", "clock"  # units of a month's number, and of minutes since midnight
 _EXACT = 1e-9
 _CONVERTED = 0.01  # share of a value that a conversion may round away
@@ -108,7 +108,7 @@ class Number(NamedTuple):
         """Returns the sum of `7 hours` and `30 minutes`; None where they are no such parts."""
         if not self.unit or not part.unit or self.unit == part.unit:
             return None
-        (mine, size), (given, other_size) = SIZES[self.unit], SIZES[part.unit]
+        (mine, size), (given, other_size) = _SIZES[self.unit], _SIZES[part.unit]
         if mine != given or mine not in ("time", "months", "length", "mass") or size <= other_size:
             return None
         return self._replace(value=self.value + part.value * other_size / size, step=part.step)
@@ -121,7 +121,7 @@ class Number(NamedTuple):
             return self.value % 720, other.value % 720, 0
         if self.unit == other.unit or not self.unit or not other.unit:
             return self.value, other.value, _EXACT * max(1.0, abs(self.value))
-        (mine, size), (given, other_size) = SIZES[self.unit], SIZES[other.unit]
+        (mine, size), (given, other_size) = _SIZES[self.unit], _SIZES[other.unit]
         if mine != given:
             return None
         one, two = self.value * size, other.value * other_size
@@ -305,10 +305,6 @@ def follow(rest: Rest, at: int, lang: str) -> tuple[float, float, str, int]:
     words = [word[0] for word in behind if word]
     units = (UNITS.get("-".join(words[:length])) for length in (3, 2, 1) if len(words) >= length)
     unit = next(filter(None, units), "")
-    if words[:2] in (["per", "cent"], ["por", "ciento"], ["pour", "cent"]):
-        unit = "%"
-    elif words[:2] in (["por", "mil"], ["pour", "mille"]):
-        unit = "‰"
     return added, factor, unit, taken - at
 
 

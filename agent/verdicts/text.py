@@ -15,14 +15,10 @@ from searchloop.agent.verdicts.numbers import Number
 from searchloop.analysis.terms import stem
 from searchloop.analysis.words import DENYING_PHRASES, DENYING_WORDS, NEGATIONS, STOPS
 
-_PERIODS = ("time", "months")
-
 
 def _opposites() -> dict[str, frozenset[str]]:
-    periods = {f"~{unit}" for unit, (what, _) in numbers.SIZES.items() if what in _PERIODS}
-    found = defaultdict(set, {one: periods - {one} for one in periods})  # `a day`, `a week`
-    for row in numbers.TABLES["opposites"].split():
-        one, *others = row.casefold().split("/")
+    found: dict[str, set[str]] = defaultdict(set)
+    for one, *others in (row.split("/") for row in numbers.TABLES["opposites"].casefold().split()):
         found[one].update(others)
         for other in others:
             found[other].add(one)

@@ -68,8 +68,7 @@ def _reversed(ours: set[str], theirs: set[str]) -> bool:
     """Tells whether a word stands beside its opposite: of the table."""
     for one in ours:
         for reverse in _reverses(one):
-            longest = len(reverse) + 3
-            if any(len(w) <= longest and w.startswith(reverse) for w in theirs):
+            if any(len(w) <= len(reverse) + 3 and w.startswith(reverse) for w in theirs):
                 return True
     return False
 
@@ -336,9 +335,8 @@ _WORDS = 0.8  # of a claim's words, beside one number of its measure
 
 def _measured_otherwise(found: Comparison) -> bool:
     """Tells of one quantity that a sentence gives otherwise, and the page nowhere so."""
-    lost = [t for t in found.lost if t.number]
-    told = lost[0].number if len(lost) == 1 else None
-    if not told or not told.unit or found.page.gives(lost[0]):
+    page, lost = found.page, [t for t in found.lost if t.number]
+    if len(lost) != 1 or not (told := lost[0].number) or not told.unit or page.gives(lost[0]):
         return False  # perhaps of something else
     said = {t.key for t in found.claim}
     given = [t for t in found.window if t.number and t.number.unit]
@@ -346,9 +344,9 @@ def _measured_otherwise(found: Comparison) -> bool:
         return False  # `1,850 pounds` for £1,850
     same = [t for t in given if t.number and t.number.unit == told.unit and t.key not in said]
     words = {t.key for t in found.claim if t.key in found.weights and not t.number}
-    here = {t.key for k in same for t in found.page.tokens(found.page.sentence_of(k.start))}
-    share = len(words & here) / max(1, len(words))
-    return len(same) == 1 and share >= _WORDS and _excludes(found.page, lost[0], same[0])
+    here = {t.key for k in same for t in page.tokens(page.sentence_of(k.start))}
+    near = len(same) == 1 and len(words & here) >= _WORDS * len(words)
+    return near and _excludes(page, lost[0], same[0])
 
 
 _SPLIT = re.compile(r"(?<!\d)\d{1,3}(?:, \d{3}(?!\d)|\. \d)")  # `3, 800 km`: spaces cut it
@@ -368,8 +366,7 @@ def accused(found: Comparison, fault: str) -> bool:
     left_out = [t for gap in found.gaps if not gap.ours for t in gap.theirs]
     if not found.near or len(gaps or found.gaps) != 1:
         return False
-    turned = any(t.kind == "not" or _said(t) in _DEGREES for t in left_out)
-    if gaps and left_out and (fault != NUMBER or turned):
+    if gaps and left_out and fault != NUMBER:
         return False
     gap: Gap = (gaps or found.gaps)[0]
     ours, theirs = gap.content()

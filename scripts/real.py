@@ -57,6 +57,7 @@ def main() -> int:
     """Returns the exit code of pytest, or 1 after one sentence about what is in the way."""
     unfit = Unfit("there is no llama-server.")
     try:
+        _named("LLAMA_SERVER")  # a wrong name is told before anything is fetched
         model = _named("LLAMA_MODEL") or next(_unpacked(*MODEL_PIN).glob(MODEL))
         for program in _programs():
             try:

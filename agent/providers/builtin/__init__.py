@@ -50,7 +50,7 @@ def sentences_for(question: str) -> SimpleNamespace:
     """Returns the words in the question's language, told by its script and commonest words."""
     lang = language(question)
     if not lang:
-        asked = [word.casefold() for word in words(question)]
+        asked = [word.casefold() for word in words(question)[:12]]  # a file may follow
         lang = next((known for w in asked for known, asks in _ASKS.items() if w in asks), "en")
     say = SENTENCES.get(lang, SENTENCES["en"])
     return SENTENCES["en"] if set(question) & set(say.foreign) else say

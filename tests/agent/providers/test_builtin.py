@@ -313,6 +313,7 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
         ("Wie is de koning van het land?", "en"),
         ("¿Qué es la fotosíntesis?", "es"),
         ("Photosynthesis", "en"),
+        ("Review this\n" + "- x = y\n" * 9 + "+ x = y # was z", "en"),
         ("", "en"),
     ],
 )

@@ -173,9 +173,13 @@ def _activity(event: Event, words: Words) -> str | None:
     """Returns one line about the event as the page has it, or None."""
     data, line = event.data, ""
     if event.type == "check" and data.get("model"):
-        n, why = data.get("tokens", 0), data.get("error")
-        line = one_line(why, 300) if why else ""
-        line = words.say("check.reads", model=one_line(data["model"]), n=n) if n else line
+        n, spent, why = data.get("tokens"), data.get("usage") or {}, data.get("error")
+        line = words.say("check.reads", model=one_line(data["model"]), n=n) if n else ""
+        if spent:
+            cost = f"{spent['cost_usd'] or 0:.4f}".replace(".", words["language.point"])
+            known = spent["cost_usd"] is not None
+            line = words.say("foot.cost", cost=cost) if known else words["foot.cost.unknown"]
+        line = " · ".join(filter(None, (line, one_line(why or "", 300))))
     elif event.type == "search_started":
         query = one_line(data["query"])
         line = words.say("step.searching" if query else "step.searching.unknown", query=query)

@@ -59,7 +59,7 @@ _SCHEMA: Mapping[str, Any] = {
     "required": ["verdicts"],
     "additionalProperties": False,
 }
-# Nothing supports it. A model that says otherwise says yes to everything.
+# Nothing is said of it. What a model says of it, it says of everything.
 _CONTROL = "The harbour froze on 31 February, and 417 purple camels crossed it on the ice."
 _MEANS: Mapping[str, VerdictName] = {
     "supported": "supported",
@@ -72,7 +72,7 @@ _DECIDE = (
 )
 _RELY = "Which of the sentences of the claim with the id {}, counted from 1, decides about it?"
 NO_FORM = "The model's answer is not in the form that was asked for, so its verdicts do not count."
-ALL_YES = "The model says yes to a claim that nothing supports, so no verdict was changed."
+ALIKE = "The model gives this verdict to a claim of which nothing is said, too: it does not count."
 
 
 class ToRead(NamedTuple):
@@ -100,7 +100,9 @@ class Reading(NamedTuple, Generic[Key]):
 def to_read(claim: str, pages: Sequence[Page]) -> ToRead:
     """Chooses the best sentences of all pages for a claim."""
     best = sorted((each for page in pages for each in page.best(claim, _BEST)), reverse=True)
-    return ToRead(claim[:_CLAIM], tuple(words[:_SENTENCE] for _, words in best[:_BEST]))
+    # In other words, or in another language, none may share a word with the claim.
+    found = best or [(0, page.text[slice(*span)]) for page in pages for span in page.spans[:_BEST]]
+    return ToRead(claim[:_CLAIM], tuple(words[:_SENTENCE] for _, words in found[:_BEST]))
 
 
 def prompts(reads: Sequence[ToRead], window: int | None = None) -> Iterator[tuple[str, int]]:
@@ -146,7 +148,6 @@ async def read_by(provider: Provider, model: str, reads: Mapping[Key, ToRead]) -
             said |= {at + number: each for number, each in part.said.items()}
             at += count
             if error := part.error:
-                said = {} if error == ALL_YES else said
                 break
     except AgentError as failure:
         error = str(failure)
@@ -166,17 +167,13 @@ async def _listed(
     )
     end = await asked_apart(provider, request)
     answer = bare_json(end.message.content)
-    if misfit(answer, _SCHEMA):
+    listed = [] if misfit(answer, _SCHEMA) else json.loads(answer)["verdicts"]
+    found = {each["id"] - 1: ModelSaid(each["verdict"], each["sentence"]) for each in listed}
+    if not (control := found.pop(count, None)):
         return Reading({}, end.usage, NO_FORM)
-    found = {each["id"]: each for each in json.loads(answer)["verdicts"]}
-    if found.get(count + 1, {}).get("verdict") == "supported":
-        return Reading({}, end.usage, ALL_YES)
-    said = {
-        at: ModelSaid(each["verdict"], each["sentence"])
-        for at in range(count)
-        if (each := found.get(at + 1))
-    }
-    return Reading(said, end.usage)
+    return _counted(
+        {at: found[at] for at in range(count) if at in found}, control.verdict, end.usage
+    )
 
 
 async def _decided(
@@ -194,14 +191,21 @@ async def _decided(
         provider, Request(model, [Message("user", text)], schema={"properties": asked})
     )
     found = json.loads(end.message.content)
-    if found.get(f"verdict {len(reads) + 1}") == "supported":
-        return Reading({}, end.usage, ALL_YES)
+    of_control = _MEANS.get(found.get(f"verdict {len(reads) + 1}"), "unclear")
     said = {
         at: ModelSaid(_MEANS[verdict], read.sentences[int(found.get(f"sentence {at + 1}", 1)) - 1])
         for at, read in enumerate(reads)
         if (verdict := found.get(f"verdict {at + 1}")) in _MEANS and read.sentences
     }
-    return Reading(said, end.usage)
+    return _counted(said, of_control, end.usage)
+
+
+def _counted(said: Mapping[int, ModelSaid], of_control: VerdictName, usage: Usage) -> Reading[int]:
+    """Returns what a model said but for the verdict that it gave to the control."""
+    if of_control == "unclear":
+        return Reading(said, usage)
+    kept = {at: each for at, each in said.items() if each.verdict != of_control}
+    return Reading(kept, usage, ALIKE)
 
 
 async def _one_by_one(
@@ -220,7 +224,7 @@ async def _one_by_one(
         if word not in ("yes", "no"):
             return Reading({}, usage, NO_FORM)
         if at < 0 and word == "yes":
-            return Reading({}, usage, ALL_YES)
+            return Reading({}, usage, ALIKE)
         if at >= 0 and word == "yes" and read.sentences:
             said[at] = ModelSaid("supported", read.sentences[0])
     return Reading(said, usage)

@@ -94,19 +94,19 @@ def find(text: str, known: Container[int], highest: int = -_NEAR) -> list[Place]
     doubtful: list[Place] = []
     for match in candidates:
         numbers = [int(n) for n in _NUMBER.findall(match[1])]
-        if match.start() not in prose or len(set(numbers)) < len(numbers):
+        if match.start() not in prose:
             continue
         ours = tuple(dict.fromkeys(n for n in numbers if n in known))
         chained = _chained(text, match.start(), found)
         if ours and (chained or _stands_as_mark(text, match)):
             found.append(Place(*match.span(), ours))
+        elif ours or len(numbers) > 1 or numbers[0] > highest + _NEAR:
+            continue
         elif text[match.end() : match.end() + 1] == ":":
             continue  # the number of an error, say
-        elif not ours and len(numbers) == 1 and numbers[0] <= highest + _NEAR:
-            if chained or _ends_a_statement(text, match):
-                found.append(Place(*match.span(), ()))
-            elif _between_words(text, match):
-                doubtful.append(Place(*match.span(), ()))
+        elif chained or _follows_a_statement(text, match):
+            sure = chained or _CLAUSE_ENDS.match(text, match.end())
+            (found if sure else doubtful).append(Place(*match.span(), ()))
     if doubtful and any(place.numbers for place in found):
         found = sorted([*found, *doubtful], key=lambda place: place.start)
     return _with_joins(text, found)
@@ -135,8 +135,7 @@ def _with_joins(text: str, found: list[Place]) -> list[Place]:
 
 def _chained(text: str, start: int, found: list[Place]) -> bool:
     """Tells whether a bracket follows a mark, with nothing but a comma or "and" between."""
-    near = bool(found) and start - found[-1].end <= 6
-    return near and _JOINS.fullmatch(text, found[-1].end, start) is not None
+    return bool(found) and _JOINS.fullmatch(text, found[-1].end, start) is not None
 
 
 def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
@@ -144,7 +143,7 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     start = match.start()
     before = text[max(0, start - 80) : start]
     if not match[1].isdigit():
-        values = _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS))
+        values = _are_values(before.rstrip(" \t\n" + _CLOSERS))
         if values or _ONE_OF.match(text, match.end()) or _beside_data(text, match):
             return False
     after = text[match.end() : match.end() + 3]
@@ -174,14 +173,12 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     return not (glued and _is_index(text, match, word))
 
 
-def _are_values(numbers: str, before: str) -> bool:
-    """Tells whether several numbers are an array: a colon, an arrow or its name stands before it,
-    or its rows are kept apart."""
+def _are_values(before: str) -> bool:
+    """Tells whether several numbers are an array: a colon, an arrow or its name stands before."""
     if before.endswith((":", "：")):
         return _SOURCES.search(before[:-1]) is None
-    if ("," in numbers and ";" in numbers) or before.endswith(",") or _OTHER.search(before):
-        return True
-    return _ARRAYS.search(before) is not None and _SAYS.search(before) is None
+    named = _ARRAYS.search(before) and not _SAYS.search(before)
+    return bool(named or before.endswith(",") or _OTHER.search(before))
 
 
 def _beside_data(text: str, match: re.Match[str]) -> bool:
@@ -218,26 +215,17 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     return bool(re.search(name_twice, near))
 
 
-def _ends_a_statement(text: str, match: re.Match[str]) -> bool:
-    """Tells whether a bracket stands where a sentence or clause ends, as citation marks do."""
+def _follows_a_statement(text: str, match: re.Match[str]) -> bool:
+    """Tells whether a bracket stands behind words, as citation marks do."""
     before = text[max(0, match.start() - 40) : match.start()]
     word = before.rstrip(" \t")
-    if not word or not _CLAUSE_ENDS.match(text, match.end()) or _VALUES.search(word):
-        return False
-    if _OTHER.search(word) or (word == before and _CALL.search(word)):
+    if _VALUES.search(word) or _OTHER.search(word) or (word == before and _CALL.search(word)):
         return False
     last = word.rstrip(_CLOSERS)[-1:]
     if last in _SENTENCE_ENDS or last in '”»」』)）"':
         return True
     # Glued to a Latin letter it is an index; scripts without spaces glue their marks.
     return last.isalnum() and (word != before or not last.isascii())
-
-
-def _between_words(text: str, match: re.Match[str]) -> bool:
-    before = text[max(0, match.start() - 40) : match.start()]
-    word = before.rstrip(" \t")
-    plain = word[-1:].isalpha() and word != before
-    return plain and not _VALUES.search(word) and not _OTHER.search(word)
 
 
 def _in_prose(text: str, candidates: list[re.Match[str]]) -> set[int]:

@@ -173,7 +173,8 @@ def test_each_mark_shows_its_own_verdict(enter: Enter, house: House, size: str) 
         nearest = int(verdict in ("misquoted", "unclear"))
         expect(card.get_by_text("The nearest words there:")).to_have_count(nearest)
         expect(card.get_by_text("· read")).to_have_count(int(verdict != "unread"))
-        name = f"Source {n}: {six_verdicts.TITLES[n].lower()}.example. {words}"
+        said = words.partition(",")[0] if verdict != "unread" else words
+        name = f"Source {n}: {six_verdicts.TITLES[n].lower()}.example. {said}"
         expect(chips.nth(i)).to_have_accessible_name(name)
         expect(chips.nth(i)).to_have_accessible_description(re.compile(f"^{words}.*{passage}"))
         box, room = place(card), page.viewport_size or DESKTOP

@@ -156,3 +156,17 @@ def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[s
     assert listed.endswith(f"  [4] Parking\n      {url(4)}\n      Not read here, only found\n")
     assert all(WORDS[verdict] in listed for _, verdict, *_ in PLACES)
     assert "cited" not in listed
+
+
+def test_a_model_that_reads_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """About how many tokens before; what they cost, and why it failed, after."""
+    told: list[dict[str, Any]] = [{"tokens": 800}, {"usage": {"cost_usd": 0.0123}}]
+    told += [{"usage": {"cost_usd": None}, "error": "No form."}]
+    as_text(
+        event_of(1, "check", {"turn": 1, "left": 0, "model": "m:x", **each}, 0.0) for each in told
+    )
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()] == [
+        "m:x reads, about 800 tokens…",
+        "about 0.0123 USD",
+        "cost unknown · No form.",
+    ]

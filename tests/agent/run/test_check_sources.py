@@ -318,9 +318,9 @@ def said(verdict: str, sentence: str | None = None) -> Callable[[list[dict[str, 
     return judge
 
 
-def always_yes(items: list[dict[str, Any]]) -> Any:
+def always_yes(items: list[dict[str, Any]], verdict: str = "supported") -> Any:
     """A model that supports everything."""
-    return [{"id": i["id"], "verdict": "supported", "sentence": i["sentences"][0]} for i in items]
+    return [{"id": i["id"], "verdict": verdict, "sentence": i["sentences"][0]} for i in items]
 
 
 PARAPHRASE = "Traffic has crossed the old bridge since the thirties."
@@ -339,15 +339,19 @@ UNCLEAR, BY = ("unclear", "words"), "scripted:one"
         (PARAPHRASE, said("quoted"), UNCLEAR, "not in the form"),
         (PARAPHRASE, lambda _: "It is supported, I think.", UNCLEAR, "not in the form"),
         (PARAPHRASE, lambda _: "{" * 5000, UNCLEAR, "not in the form"),
-        (PARAPHRASE, always_yes, UNCLEAR, "says yes"),
+        (PARAPHRASE, always_yes, UNCLEAR, "gives this verdict"),
+        (PARAPHRASE, lambda i: always_yes(i, "contradicted"), UNCLEAR, "gives this verdict"),
+        (PARAPHRASE, lambda i: said("supported")(i)[:1], UNCLEAR, "not in the form"),
+        ("Eisern seit vielen Jahrzehnten.", said("supported", PAGE[:30]), ("supported", BY), ""),
         (OTHER_NUMBER, said("supported"), ("contradicted", "words"), None),
     ],
 )
 def test_a_model_reads_what_words_leave_unclear(
     tmp_path: Path, claim: str, judge: Any, expected: Any, error: str | None
 ) -> None:
-    """Its verdict carries its name, and counts only with a sentence that it was given; prose,
-    a yes to everything and another form change nothing, and that is said."""
+    """Its verdict carries its name, and counts only with a sentence that it was given, the first
+    ones where none shares a word; prose, one verdict for everything and another form change
+    nothing, and that is said."""
 
     async def main() -> None:
         model = Sentences([cites(claim, ONE)], judge)
@@ -460,7 +464,8 @@ READS = {0: ToRead(PARAPHRASE, ("The sea is near.", "The old bridge opened in 19
         (decides(YES, NEITHER), {0: ("supported", READS[0].sentences[1])}, ""),
         (decides(OTHERWISE, NEITHER), {0: ("contradicted", READS[0].sentences[1])}, ""),
         (decides(NEITHER, NEITHER), {}, ""),
-        (decides(YES, YES), {}, "says yes"),
+        (decides(YES, YES), {}, "gives this verdict"),
+        (decides(OTHERWISE, OTHERWISE), {}, "gives this verdict"),
         (lambda _: json_reply({"answers": {}}), {}, ""),
         (
             lambda _: json_reply({"answers": {"verdict 1": {"type": "noul"}}}),

@@ -92,6 +92,8 @@ def _scored(
 ) -> tuple[str, list[_Row], list[tuple[float, int]]]:
     """Returns the language asked in, the sentences, and (score, place) of each, the best first."""
     read = [(n, Page(_plain(text))) for n, text in pages]
+    for (_, page), (_, text) in zip(read, pages, strict=True):
+        page.lang = language(text)  # heads that stand in each row are of any language
     rows = [row for n, page in read for row in _rows(n, page)]
     lang = language(question) or min((page.lang for _, page in read), default="")
     asked = _asked(question, lang, spare)

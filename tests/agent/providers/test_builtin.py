@@ -200,17 +200,11 @@ def test_the_words_worth_searching_for(question: str, query: str) -> None:
 
 
 HOSTILE = {
-    "no spaces": "spring-tide" * 9000,
-    "bars": "|" * 100_000,
     "bars and spaces": "| " * 50_000,
     "stars": "*" * 100_000,
-    "underscores": "_" * 100_000,
     "brackets": "[" * 100_000,
     "links": "[a](" * 25_000,
-    "empty lines": "\n" * 100_000,
     "blank lines": "\n " * 50_000,
-    "lists": "\n- " * 33_000,
-    "numbers": "\n" + "1" * 100_000,
     "spaces": " " * 100_000,
     "vertical tabs": "\n" + "\v" * 100_000 + "x",
     "stops": "spring tide. " * 8_000,
@@ -281,7 +275,6 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
     ("question", "language"),
     [
         ("How does the search switch decide?", "en"),
-        ("Wie funktioniert Photosynthese?", "de"),
         ("Was ist Photosynthese?", "de"),
         ("Die Hauptstadt von Frankreich", "de"),
         ("welche modelle suchen in der bibliothek", "de"),
@@ -296,23 +289,17 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
         ("¿Cuál es la capital de Francia?", "es"),
         ("Quelle est la capitale de la France ?", "fr"),
         ("Où est né Victor Hugo ?", "fr"),
-        ("Qui a inventé l'imprimerie ?", "fr"),
         ("ما هي عاصمة فرنسا؟", "ar"),
         ("Какой город столица Франции?", "ru"),
         ("Wer erfand den Buchdruck?", "de"),
-        ("Wie hoch ist der Eiffelturm?", "de"),
         ("What is Die Hard about?", "en"),
         ("Where is the Rue de la Paix?", "en"),
         ("پایتخت فرانسه کجاست؟", "en"),
         ("Яке місто є столицею Франції?", "en"),
         ("프랑스의 수도는 어디입니까?", "en"),
-        ("ফ্রান্সের রাজধানী কোথায়?", "en"),
-        ("საფრანგეთის დედაქალაქი?", "en"),
         ("1 + 1 = ?", "en"),
         ("Hoe werkt de schakelaar?", "en"),
         ("Wie is de koning van het land?", "en"),
-        ("¿Qué es la fotosíntesis?", "es"),
-        ("Photosynthesis", "en"),
         ("Review this\n" + "- x = y\n" * 9 + "+ x = y # was z", "en"),
         ("", "en"),
     ],
@@ -401,6 +388,9 @@ PLANS = (
     "| **Business** | $79 | [2 TB](https://a.example/) |\n\nAll plans renew every month.\n\n"
     "| | 2021 | 2020 |\n|---|---|---|\n| Revenue | 648.3 | 602.7 |\n"
 )
+SEATS = (  # `pro` is a common word of Czech
+    "| Feature | Free | Pro |\n|---|---|---|\n| Seats | 1 | 10 |\n| Help | none | phone |\n"
+)
 
 
 @each_row(
@@ -411,13 +401,14 @@ PLANS = (
         ("What storage does the Business plan have?",
          "Plan: “Business” · Price per month: “$79” · Storage: “2 TB”"),
         ("What was the revenue in 2021?", "“Revenue” · 2021: “648.3” · 2020: “602.7”"),
+        ("The seats of the Pro plan", "Feature: “Seats” · Free: “1” · Pro: “10”"),
     ],
 )  # fmt: skip
 def test_a_row_of_a_table_is_quoted_with_its_heads(question: str, said: str) -> None:
     """Each cell in quotation marks behind the head of its column, so that a check finds it."""
-    found = [quote.said for quote in best_quotes(question, [(1, PLANS)])]
+    found = [quote.said for page in (PLANS, SEATS) for quote in best_quotes(question, [(1, page)])]
     assert said in found
-    assert check(said, Page(PLANS)).verdict in ("quoted", "supported")
+    assert check(said, Page(f"{PLANS}\n{SEATS}")).verdict in ("quoted", "supported")
 
 
 KOREAN = [
@@ -439,7 +430,6 @@ KOREAN = [
         ("김도윤은 언제 사망했습니까?", "1987"),
         ("대한민국의 수도는 어디인가요?", ""),
         ("백운사의 입장료는 얼마인가요?", ""),
-        ("이순신 장군은 언제 태어났나요?", ""),
         ("카페의 주인은 누구인가요?", ""),
     ],
 )

@@ -49,10 +49,8 @@ class _Styles:
         self.hidden = set[str]()  # styles whose text is not shown
         # By numId and level: the number that a list begins with, and its format.
         self.formats: dict[tuple[str, str], tuple[str, str]] = {}
-        # The targets of links, by id.
-        self.links = {
-            key: to for key, (kind, to) in related(archive, main).items() if kind == "external"
-        }
+        # Where the links of the part that is read lead, by id.
+        self.links: dict[str, tuple[str, str]] = {}
         self._archive = archive
         folder = posixpath.dirname(main)
         parts = {"styles": self._style, "numbering": self._numbering}
@@ -171,10 +169,10 @@ class _Writer(Written):
         elif said := _BREAKS.get(tag) or _symbol(tag, its):
             now.parts.append(said)
         elif tag == "hyperlink" and (target := self._styles.links.get(its.get("id", ""))):
-            now.parts.append(f'<a href="{escape(target)}">')
+            now.parts.append(f'<a href="{escape(target[1])}">')
         elif tag in ("footnoteReference", "endnoteReference"):
             now.parts.append(f"<sup>{escape(its.get('id', ''))}</sup>")
-        elif tag in ("footnote", "endnote"):
+        elif tag in ("footnote", "endnote") and its.get("type", "normal") == "normal":
             self._note = f"<sup>{escape(its.get('id', ''))}</sup> "
         elif tag == "oMath" or (self._formulas and tag in formulas.OFFICE):
             self._formulas.append(_Formula(tag))
@@ -278,10 +276,11 @@ def _symbol(tag: str, its: Mapping[str, str]) -> str:
 def _markup(archive: Archive) -> tuple[str, str]:
     parts = related(archive, "").values()
     main = next((name for kind, name in parts if kind == "officeDocument"), "word/document.xml")
-    writer = _Writer(_Styles(archive, main))
+    writer = _Writer(styles := _Styles(archive, main))
     folder = posixpath.dirname(main)
     for part in (main, f"{folder}/footnotes.xml", f"{folder}/endnotes.xml"):
         if part == main or part in archive:
+            styles.links = related(archive, part)
             archive.parse(part, Handlers(writer.start, writer.end, writer.text))
     return archive.texts("docProps/core.xml").get("title", ""), "".join(writer.markup)
 

@@ -44,9 +44,11 @@ DOCX = docx(
     {
         "word/styles.xml": '<w:styles xmlns:w="w"><w:style w:styleId="berschrift1">'
         '<w:name w:val="heading 1"/></w:style></w:styles>',
-        "word/footnotes.xml": '<w:footnotes xmlns:w="w"><w:footnote w:id="3">'
-        + words("A note on teapots.")
-        + "</w:footnote></w:footnotes>",
+        "word/footnotes.xml": '<w:footnotes xmlns:w="w" xmlns:r="r"><w:footnote w:id="0" '
+        "w:type='separator'><w:p/></w:footnote><w:footnote w:id='3'><w:p><w:hyperlink r:id='rId7'>"
+        "<w:r><w:t>pots</w:t></w:r></w:hyperlink></w:p></w:footnote></w:footnotes>",
+        "word/_rels/footnotes.xml.rels": '<Relationships xmlns="r"><Relationship Id="rId7" '
+        'Target="https://p.org/" TargetMode="External"/></Relationships>',
         "word/_rels/document.xml.rels": '<Relationships xmlns="r"><Relationship Id="rId7" '
         'Target="https://example.org/shop" TargetMode="External"/></Relationships>',
     },
@@ -67,8 +69,11 @@ KINDS = {
     "kettles.docx": (
         DOCX,
         "Kettles",
-        ["# Kettles", "5 m^2 of a <b> & [shop](https://example.org/shop)", "A note on teapots"],
-        ["gone"],
+        [
+            "# Kettles\n\n5 m^2 of a <b> & [shop](https://example.org/shop)",
+            "[pots](https://p.org/)",
+        ],
+        ["gone", "[0]"],
     ),
     "lists.docx": (DOCX, "Kettles", ["1. one\n   1. deep\n2. two", "| Big | 1.7 |"], []),
     "kettles.odt": (

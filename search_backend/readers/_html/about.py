@@ -71,13 +71,13 @@ def title(tree: LexborHTMLParser) -> str:
 
 def published(tree: LexborHTMLParser, metadata: Metadata, url: str) -> str | None:
     """The ISO date (and time) of publication, as told for machines, in the address, to people."""
-    said: list[str | None] = [one for name, one in metadata.metas.items() if _is_date(name)]
+    said: list[str | None] = [metadata.metas.get("article:published_time")]
     said += [one for data in metadata.data for one in _LINKED_DATA_DATE.findall(data[:200_000])]
+    said += [one for name, one in metadata.metas.items() if _is_date(name)]
+    nodes = [node for query in ABOUT["dated"] if (node := tree.css_first(query)) is not None]
+    said += [node.attributes.get(name) for node in nodes for name in ("datetime", "content")]
     said.append("-".join((*_DATED_PATH.findall(url), ())[0]))
-    for query in ABOUT["dated"]:
-        if (node := tree.css_first(query)) is not None:
-            said += [node.attributes.get("datetime"), node.attributes.get("content")]
-            said.append(_LABEL.sub("", node.text(deep=True).strip()))
+    said += [_LABEL.sub("", node.text(deep=True).strip()) for node in nodes]
     return next(filter(None, (_date(one.replace("\\/", "/")) for one in said if one)), None)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
-from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings.private_files import remedy_for, write_object
 
 FILE = "keys.json"
@@ -222,18 +222,15 @@ def _read(path: Path) -> dict[str, SavedKey]:
     try:
         data = json.loads(path.read_bytes())
         keys = {str(name): _saved(one) for name, one in data.items()}
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         why = error if isinstance(error, OSError) else "it is not what was written there"
         remedy = remedy_for(error, "Remove it and save the keys again with `searchloop setup`.")
-        raise ConfigError("bad_keys", f"{path} cannot be read: {why}.", remedy) from error
-    try:
-        if path.stat().st_mode & 0o077:
-            path.chmod(0o600)
-    except OSError as error:
-        what = f"Others on this machine can read {path}, and that cannot be changed: {error}."
-        raise StoreError("open_keys", what, f"Make it yours alone: chmod 600 {path}") from error
+        what = f"{path} cannot be read, or not be made yours alone: {why}."
+        raise ConfigError("bad_keys", what, remedy) from error
     return keys
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import string
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -58,8 +57,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SELECT = f"SELECT {COLUMNS} FROM sessions WHERE owner = ?"
-# An id is an argument of commands: with a first dash it would be an option.
-_LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
 _CHOOSE = f"UPDATE sessions SET settings = ?, {' = ?, '.join(CHOSEN_BY)} = ? WHERE id = ?"
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
@@ -124,7 +121,7 @@ class EventLog:
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
         """Makes an empty session with an id that nobody can guess."""
-        session, now = "".join(secrets.choice(_LETTERS) for _ in range(24)), time.time()
+        session, now = secrets.token_hex(16), time.time()
         rest = (workspace, now, now, 0, False, settings or {})
         made = Session(session, "", model, cast("Mode", mode), cast("Search", search), "off", *rest)
         with self._db.transaction() as db:

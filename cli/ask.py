@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.bare_agent import BareAgent, Turn
@@ -208,9 +208,8 @@ def _plan(agent: BareAgent, session: str | None, args: argparse.Namespace) -> Ma
 
 def _limits(settings: Limits, args: argparse.Namespace) -> Limits:
     """Returns the limits of the settings, replaced by those of the command line."""
-    names = [each.name for each in fields(Limits)]
-    asked = {name: getattr(args, f"max_{name}") for name in names}
-    return replace(settings, **{name: value for name, value in asked.items() if value})
+    asked = {name: getattr(args, f"max_{name}") for name in Limits._fields}
+    return settings._replace(**{name: value for name, value in asked.items() if value})
 
 
 def _options(settings: Settings, args: argparse.Namespace) -> NativeSearch:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from searchloop.agent.errors import ConfigError
 from searchloop.analysis.told import one_of
@@ -31,12 +30,11 @@ OPTIONS = tuple(_RANGES)
 _WHOLE = frozenset({"seed", "max_tokens"})
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(NamedTuple):
     """`system` joins the system text, `options` and `schema` are checked; see `of`."""
 
     system: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
     schema: Mapping[str, Any] | None = None
 
     @classmethod
@@ -52,10 +50,6 @@ class Instructions:
             raise ConfigError("bad_system", what, "Shorten it.")
         given = {name: _option(name, value) for name, value in (options or {}).items()}
         return cls(system, given, None if schema is None else _schema(schema))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns them as JSON."""
-        return asdict(self)
 
 
 def option_from(text: str) -> tuple[str, Any]:

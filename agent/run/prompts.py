@@ -380,7 +380,7 @@ def with_standing(
     if kept.get("effort") not in provider.capabilities(model).efforts:
         kept.pop("effort", None)
     system = "\n\n".join(filter(None, (said, own.system)))
-    return replace(own, system=system or None, options={**kept, **own.options})
+    return own._replace(system=system or None, options={**kept, **own.options})
 
 
 def make_project(log: EventLog, settings: Settings, data: Mapping[str, Any]) -> Project:

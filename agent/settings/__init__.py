@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +235,7 @@ def _database(env: Mapping[str, str]) -> str | None:
 def _limits(env: Mapping[str, str]) -> Limits:
     """Parses SEARCHLOOP_LIMITS (`steps=12,cost_usd=0.50`). Raises ConfigError."""
     found: dict[str, Any] = {}
-    known = [each.name for each in fields(Limits)]
+    known = Limits._fields
     for entry in (env.get("SEARCHLOOP_LIMITS") or "").split(","):
         name, equals, text = (part.strip() for part in entry.partition("="))
         if not entry.strip():

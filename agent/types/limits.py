@@ -91,8 +91,7 @@ class Budget(NamedTuple):
         return int(self.room * 0.4)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Ceilings of one turn; None means no ceiling. `cost_usd` works only with known prices."""
 
     steps: int = 12

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
@@ -81,7 +80,7 @@ class Program(NamedTuple):
                 raise ConfigError("program_budget", what, remedy)
             if most is not None:
                 rest = most - spent[name]
-                limits = replace(limits, **{name: rest if limit is None else min(limit, rest)})
+                limits = limits._replace(**{name: rest if limit is None else min(limit, rest)})
         return limits
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -117,9 +117,9 @@ class TurnOptions(NamedTuple):
 
     def as_data(self) -> dict[str, Any]:
         """Returns it as JSON; the lease of a run stores it for a takeover."""
-        limits, options = asdict(self.limits), self.search_options._asdict()
+        limits, options = self.limits._asdict(), self.search_options._asdict()
         kept = {"limits": limits, "options": options, "approve": self.approve}
-        return {**kept, "instructions": self.instructions.as_dict()}
+        return {**kept, "instructions": self.instructions._asdict()}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> TurnOptions:

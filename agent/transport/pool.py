@@ -93,7 +93,8 @@ class Pool:
         socket = _socket.get()
         try:
             yield (response := _response(origin, answer))
-            await response.finish()
+            if answer.connection is not None:  # not all of the answer has come yet
+                await response.finish()
         finally:
             if answer.connection is not None and socket is not None:
                 socket.abort()  # a polite end would wait for the server

@@ -25,9 +25,12 @@ def well_formed(text: str) -> str:
     return text
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 def to_json(value: Any) -> str:
     """Returns compact JSON. Raises ValueError or TypeError for what JSON or UTF-8 cannot hold."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _encoded(value)
     text.encode()
     return text
 

@@ -340,10 +340,10 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
         db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
     if batch.ends:
         db.execute("DELETE FROM runs WHERE session = ?", (batch.session,))
-    for place, kind, text in batch.lasting:
-        row = (batch.session, last - len(batch.rows) + place, kind, text, batch.at)
-        if kind in DELTAS:
-            db.execute("INSERT INTO deltas VALUES (?, ?, ?, ?, ?)", row)
-        else:
-            db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
+    first = last - len(batch.rows)
+    rows = [(batch.session, first + n, kind, text, batch.at) for n, kind, text in batch.lasting]
+    deltas = (row for row in rows if row[2] in DELTAS)
+    events = ((*row, checksum(*row)) for row in rows if row[2] not in DELTAS)
+    db.executemany("INSERT INTO deltas VALUES (?, ?, ?, ?, ?)", deltas)
+    db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", events)
     return last

@@ -217,11 +217,11 @@ class Follower:
 
     async def wait(self, seconds: float) -> bool:
         """Waits for events; True after an overflow or silence: the reader must read the store."""
+        late = self._loop.call_later(seconds, self._put, None)
         try:
-            async with asyncio.timeout(seconds):
-                await self._waiting.wait()
-        except TimeoutError:
-            return True
+            await self._waiting.wait()
+        finally:
+            late.cancel()
         self._waiting.clear()
         lagging, self._lagging = self._lagging, False
         return lagging

@@ -48,7 +48,7 @@ class Recorder:
         self.pages = 0
         self.engine: str | None = None
         self.usage = Usage()
-        self.last = 0  # the number of the newest event that is stored
+        self.last, self.at = 0, 0.0  # number and time of the newest event that is stored
 
     def delta(self, event: TextDelta | ThinkingDelta) -> None:
         if self._failed:
@@ -86,7 +86,8 @@ class Recorder:
             self._failed = result  # the next delta or event raises it
         else:
             del self._events[: len(write.events)]
-            self.last = cast("list[Event]", result)[-1].seq
+            newest = cast("list[Event]", result)[-1]
+            self.last, self.at = newest.seq, newest.at
 
     async def _stored(self) -> None:
         """Waits until everything is in the log."""
@@ -151,6 +152,11 @@ class Recorder:
         self._pieces.clear()
         with suppress(AgentError):
             await self._stored()
+
+    async def drop(self) -> None:
+        """Forgets what is not in the log, once nothing is being written."""
+        await self._writer.quiet()
+        self._events.clear()
 
     def partial(self) -> str:
         """Returns the text since the last message: an answer that broke off."""

@@ -39,7 +39,7 @@ from searchloop.agent.run.question import (
 )
 from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import AttachedTo, attach, check_takes
-from searchloop.agent.run.recorder import BatchWriter
+from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Means, Question, Run, TranscriptCache
 from searchloop.agent.run.summary import Summariser
@@ -80,8 +80,7 @@ class Runner:
         providers: Iterable[Provider] = (),
         bring: Iterable[ToolSource] = (),
     ) -> None:
-        self._settings, self._log = settings, log
-        self._backend = backend
+        self._settings, self._log, self._backend = settings, log, backend
         self._tools, self._bring = tuple(tools), tuple(bring)
         self._guards = GuardFactory(settings, log, self._bring)
         self._means = Means(BatchWriter(log), backend, self._guards, set())
@@ -131,7 +130,7 @@ class Runner:
             except BaseException as error:
                 self._leases.forget(lease)
                 if not isinstance(error, UnsureError):  # else `recover` goes on with what is there
-                    await self._leases.release(lease)
+                    await asyncio.to_thread(close_run, self._log, lease, "cancelled")
                 raise
             caller = asked.get("caller", NOBODY)
             run = Run(question, lease, self._means, before, caller=caller, table=table)
@@ -218,8 +217,12 @@ class Runner:
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", path.notice)] if path.notice else []
         events += question.gathered.notices
-        stored = await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
-        before.append(question_message(asked, stored[0].at, before))
+        first = Recorder(self._means.batches, session.id, path.name, lease.fence)
+        try:
+            await first.finish(events)
+        finally:
+            await first.drop()
+        before.append(question_message(asked, first.at, before))
         return question._replace(path=path)
 
     async def _path(
@@ -239,8 +242,7 @@ class Runner:
         path = choose_path(facts, question.turn.search_options)
         if not path.local or path is OFFLINE:
             return path
-        start = self._starting[session.id]
-        engine = await start.unless_stopped(first_engine(self._backend), None)
+        engine = await self._starting[session.id].unless_stopped(first_engine(self._backend), None)
         return local_path(engine, path.notice)
 
     async def check(
@@ -308,8 +310,7 @@ class Runner:
                 self._rejecting[run.question.session.model] = time.monotonic() + _REJECTED_S
             if run.clean:
                 self._transcripts.keep(run)
-                if self.usual.remembers:
-                    self.usual.remember(run.question.session.model)
+                self.usual.remember(run.question.session.model)
             if run.clean and self.afterwards.on:
                 self.afterwards.begin(run)
                 if self._settings.env.get("SEARCHLOOP_CHECK") == "always":

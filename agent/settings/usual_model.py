@@ -51,7 +51,7 @@ class UsualModel:
         self.settings = settings
         self._usable, self._listed = usable, listed
         self._fallback: str | None = None  # chosen for want of a better one
-        self.remembers = True  # whether the runner is to say what has answered
+        self.remembers = True
 
     async def choose(self) -> Choice:
         """Returns the model for a question that names none."""
@@ -79,7 +79,7 @@ class UsualModel:
         If the folder cannot be written, it is forgotten.
         """
         home = self.settings.home
-        fresh = model not in (self._fallback, last_model(home))
+        fresh = self.remembers and model not in (self._fallback, last_model(home))
         if fresh and len(model) <= _LONGEST:
             with suppress(StoreError):
                 write_private(home / FILE, model)

@@ -18,13 +18,15 @@ from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.prices import parse_prices, pricer
 from searchloop.agent.run.recorder import BatchWriter, Recorder
+from searchloop.agent.run.runner import Runner
 from searchloop.agent.run.summary import Summariser, SummarisingProvider
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.backend import NoBackend
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.types import Capabilities, Limits, Message, Meter, Request, ToolCall, Usage
-from tests.agent.scripted import Memory, Scripted, says
+from tests.agent.scripted import MODEL, Memory, Scripted, says, settings
 
 
 class Noting(EventLog):
@@ -33,10 +35,12 @@ class Noting(EventLog):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.appends: list[tuple[list[str], bool]] = []
+        self.synced: list[int] = []  # how many appends each call had that waited for the disk
 
     def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
         self.appends += [([kind for kind, _ in each.events], each.durable) for each in writes]
+        self.synced += [len(writes)] * any(each.durable for each in writes)
         return super().append_all(writes)
 
 
@@ -83,6 +87,18 @@ def test_a_call_with_an_effect_is_on_disk_before_it_runs(tmp_path: Path) -> None
         (["tool_call", "tool_started"], True),
         (["tool_result"], True),
     ]
+
+
+async def test_questions_of_one_moment_wait_for_the_disk_together(tmp_path: Path) -> None:
+    """Twenty questions that are asked at once are stored with one wait for the disk."""
+    log = Noting(tmp_path / "s.sqlite3")
+    model = Scripted([says("Yes.") for _ in range(20)])
+    runner = Runner(settings(tmp_path), log, NoBackend(), providers=[model])
+    chats = [log.create_session(model=MODEL).id for _ in range(20)]
+    await asyncio.gather(*(runner.start(chat, "What is new?") for chat in chats))
+    assert log.synced[0] == 20
+    await runner.aclose()
+    log.close()
 
 
 class Measured(str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event as Signal
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -60,12 +59,15 @@ class Silent(ToolSource):
         return {"engines": [], "results": [], "attempts": [], "status": "empty", "query": "x"}
 
 
+WRITTEN = ("run_started", "run_finished")
+
+
 class Slow(EventLog):
     """A log that does what it is asked, and says so late."""
 
     def __init__(self, where: Path | str, silent: Silent) -> None:
         super().__init__(where)
-        self._silent = silent
+        self._silent, self._loop = silent, asyncio.get_running_loop()
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """See EventLog."""
@@ -73,8 +75,48 @@ class Slow(EventLog):
         await self._silent.at(getattr(work, "__name__", ""))
         return done
 
+    def at_once(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """See EventLog. What may be held goes to a thread."""
+        return None if self._silent.hold in WRITTEN else super().at_once(work, *args, **kwargs)
 
-ASKED = ("tools", "claim", "/api/engines", "update_session", "append")
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
+        """See EventLog."""
+        done = super().append_all(writes)
+        if self._silent.hold in {kind for write in writes for kind, _ in write.events}:
+            held = self._silent.at(self._silent.hold)
+            asyncio.run_coroutine_threadsafe(held, self._loop).result()
+        return done
+
+
+@pytest.mark.parametrize("hold", ["", "run_started"])
+async def test_a_start_may_be_cancelled_at_any_moment(
+    store: Path | str, tmp_path: Path, hold: str
+) -> None:
+    """Who asked may go away at any moment, also while a store that blocks writes: nothing of the
+    question is kept, or its run has an end."""
+    silent, last = Silent(hold), list[str]()
+    log = Slow(store, silent)
+    runner = Runner(settings(tmp_path), log, silent, providers=[Scripted([says("Yes.")] * 30)])
+    for moments in range(30):
+        silent.hold = hold
+        session = log.create_session(model="scripted:one").id
+        asking = asyncio.create_task(runner.start(session, "When is high water?"))
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        asking.cancel()
+        silent.free.set()
+        await asyncio.wait([asking])
+        await asyncio.sleep(0)  # what waited to be written would be written now
+        await runner.wait(session)
+        last += [event.type for event in log.read(session)[-1:]]
+        assert not log.under_way(session)
+    assert 0 < len(last) < 30
+    assert set(last) == {"run_finished"}
+    await runner.aclose()
+    log.close()
+
+
+ASKED = ("tools", "claim", "/api/engines", "update_session", "run_started")
 ANSWERED = ("model", "talking", "tool", "/api/web-search")
 NEVER_FREE = ("tools", "/api/engines", "tool", "/api/web-search")
 STEPS = {
@@ -207,41 +249,18 @@ async def test_a_server_that_ends_waits_for_no_start(tmp_path: Path, hand_over: 
     await stage.close()
 
 
-class Late(EventLog):
-    """A log that begins one write late, on a thread: that of the end of a run."""
-
-    def __init__(self, where: Path) -> None:
-        super().__init__(where)
-        self._loop = asyncio.get_running_loop()
-        self.reached, self.free = asyncio.Event(), Signal()
-
-    def wait(self) -> None:
-        """Says that the moment is there, and waits until it may go on."""
-        self._loop.call_soon_threadsafe(self.reached.set)
-        assert self.free.wait(20)
-
-    def at_once(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Nothing is written at once."""
-        return None
-
-    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
-        """See EventLog."""
-        if "run_finished" in [type for write in writes for type, _ in write.events]:
-            self.wait()
-        return super().append_all(writes)
-
-
 async def test_who_closes_waits_for_the_end_of_an_answer(tmp_path: Path) -> None:
     """A run that is over is stored and its lease released: the next question is taken at once."""
-    log, model = Late(tmp_path / "s.sqlite3"), Scripted([says("Yes.")])
-    runner = Runner(settings(tmp_path), log, Silent(""), providers=[model])
+    silent, model = Silent("run_finished"), Scripted([says("Yes.")])
+    log = Slow(tmp_path / "s.sqlite3", silent)
+    runner = Runner(settings(tmp_path), log, silent, providers=[model])
     session = log.create_session(model="scripted:one", search="off").id
     await runner.start(session, "Is it?")
-    await asyncio.wait_for(log.reached.wait(), 20)
+    await asyncio.wait_for(silent.reached.wait(), 20)
     closing = asyncio.create_task(runner.aclose())
     for _ in range(20):
         await asyncio.sleep(0)
-    log.free.set()
+    silent.free.set()
     await asyncio.wait_for(closing, 20)
     ends = [event.data["reason"] for event in log.read(session) if event.type == "run_finished"]
     assert (ends, log.leases.held(session)) == (["stop"], [])

@@ -143,17 +143,20 @@ async def fails(home: Path, fault: Fault, n: int, said: Callable[[], list[str]])
 
 def sweep(fault: Fault, step: int, said: Callable[[], list[str]]) -> int:
     """Every `step`th operation of a run fails in turn; how many operations there are."""
-    n = 1 + step // 2
 
-    async def one(home: Path) -> bool:
+    async def one(home: Path, n: int) -> bool:
         async with asyncio.timeout(200):
             return await fails(home, fault, n, said)
 
-    while True:
+    def hit(n: int) -> bool:
         with tempfile.TemporaryDirectory() as folder:
-            if not asyncio.run(one(Path(folder))):
-                return n
+            return asyncio.run(one(Path(folder), n))
+
+    hit(10**9)  # a run without a fault loads what is loaded late
+    n = 1 + step // 2
+    while hit(n):
         n += step
+    return n
 
 
 @pytest.mark.parametrize(

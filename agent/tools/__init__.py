@@ -178,7 +178,7 @@ def tool(function: Any = None, *, effect: Effect = "read") -> Any:
         return lambda f: tool(f, effect=effect)
     if not inspect.isroutine(function):
         raise TypeError(f"tool() takes a function or a method, not {function!r:.80}")
-    own = context_of(function)
+    own, awaited = context_of(function), inspect.iscoroutinefunction(function)
     schema, read = schema_of(function)
     spec = ToolSpec(function.__name__, inspect.cleandoc(function.__doc__ or ""), schema, effect)
 
@@ -186,7 +186,7 @@ def tool(function: Any = None, *, effect: Effect = "read") -> Any:
         given = read(arguments)
         if own:
             given[own[0]] = Context(context.caller.context, context.call_id)
-        if inspect.iscoroutinefunction(function):
+        if awaited:
             value = await function(**given)
         else:
             loop = asyncio.get_running_loop()

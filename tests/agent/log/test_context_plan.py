@@ -88,15 +88,6 @@ def texts(messages: list[Message]) -> list[tuple[str, str]]:
     return [(m.role, m.content) for m in messages]
 
 
-def test_what_fits_is_not_touched() -> None:
-    """A transcript within its budget is sent as it is, the same objects."""
-    said = research(2)
-    fitted = fit(said, Budget(100_000, 500))
-    assert fitted.messages == said
-    assert fitted.shortened == 0
-    assert fitted.tokens == 500 + sum(map(size_of, said))
-
-
 def test_cuts_are_rare() -> None:
     """Most requests begin exactly as the one before: the server's cache of it holds."""
     budget, broken, before = Budget(16_384, 700), 0, [("", "")]

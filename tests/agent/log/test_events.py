@@ -109,7 +109,7 @@ def test_an_interrupted_call_says_so() -> None:
 
 
 def test_half_an_answer_stays_in_the_transcript() -> None:
-    """What was said before a crash is what the model is shown it said."""
+    """What was said before a crash is what the model is shown it said; a message replaces it."""
     pending = [
         ("user_message", {"text": "hi"}),
         ("text_delta", {"text": "Half an "}),
@@ -119,13 +119,9 @@ def test_half_an_answer_stays_in_the_transcript() -> None:
     ]
     assert [m.content for m in messages_from(log(pending))] == ["hi", "Half an answer", "go on"]
     assert unfinished(log(pending[:-1])) == "Half an answer"
-
-
-def test_a_message_replaces_its_deltas() -> None:
-    """Text is never there twice, even if the deltas still are."""
-    pending = [("text_delta", {"text": "Hel"}), said(Message("assistant", "Hello"))]
-    assert [m.content for m in messages_from(log(pending))] == ["Hello"]
-    assert unfinished(log(pending)) == ""
+    whole = [*pending[:-1], said(Message("assistant", "Whole."))]
+    assert [m.content for m in messages_from(log(whole))] == ["hi", "Whole."]
+    assert unfinished(log(whole)) == ""
 
 
 @given(st.lists(JSON, max_size=4), st.text(st.characters(exclude_categories=["Cs"]), max_size=30))

@@ -106,7 +106,10 @@ def named(index: Index, part: str, limit: int) -> list[dict[str, str]]:
 def _asked(connection: sqlite3.Connection, words: Sequence[Wanted]) -> tuple[Scorer, list[str]]:
     """Returns what scores passages, and for each word that FTS5 is asked its terms, the rarest
     first."""
-    every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
+    row = connection.execute("SELECT passages, length FROM totals").fetchone()
+    if {*map(type, row or ())} != {int}:  # damaged
+        raise sqlite3.DatabaseError("its totals are no numbers")
+    every, length = row
     held = _counts(connection, {term for word in words for term in word})
     counts = [min(every, sum(held.get(t, 0) for t in {*word})) for word in words]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])

@@ -94,8 +94,8 @@ class Document:
 
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# Damage that SQLite calls an error of the query; ours are right, and each file has these tables.
-_ODD = re.compile(r"decode to UTF-8|fts5|no such table")
+# Damage that is told as an error of the query, or found by us: each file has these tables.
+_ODD = re.compile(r"decode to UTF-8|fts5|no such table|are no numbers")
 
 
 class Index:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,10 +67,10 @@ def uses(library: Library) -> Iterator[Callable[[], object]]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(24), pytest.param(range(24, 400), marks=pytest.mark.torture)]
+    "seeds", [(*range(23), 119), pytest.param(range(23, 400), marks=pytest.mark.torture)]
 )
 def test_any_damage_ends_in_one_sentence_and_a_new_index(
-    home: Path, tmp_path: Path, seeds: range
+    home: Path, tmp_path: Path, seeds: Iterable[int]
 ) -> None:
     """Each use has its answer or an error of ours, on this thread and others; soon all is well."""
     good = (home / "good").read_bytes()

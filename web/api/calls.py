@@ -179,7 +179,7 @@ def parse_json(raw: bytes) -> Any:
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        why = "it is not whole UTF-8 text" if isinstance(error, UnicodeError) else why
+        why = "it is compressed, or no whole UTF-8 text" if isinstance(error, UnicodeError) else why
         words = f"The body is not valid JSON: {why[:200]}."
         raise ConfigError("bad_json", words, "Send one JSON object.") from error
     return value

@@ -28,7 +28,6 @@ _BRACKET = re.compile(
     r"|[\[［【〔(（][^\[\]()［］【】〔〕（）\n]{0,60}(?:\]\[[^\[\]()\n]{0,60})?\Z"
     r"|\[{1,2}\d{1,3}\]{1,2}(?:\([^()\s]*)?\Z"
 )
-_NOTE = re.compile(r"\[\^\d+\]")
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
@@ -109,7 +108,7 @@ class _Screen:
         """Returns the text up to `end` as a finished answer has it; `marked`: if marks and notes
         follow."""
         more = f"\n\n\0It is so [{min(self._table.numbers, default=1)}]."
-        more += "".join(f"\n\n{note}: x" for note in _NOTE.findall(self._said))
+        more += "".join(f"\n\n{note}: x" for note in re.findall(r"\[\^\d+\]", self._said))
         said = self._said[:end] + (more if marked else "")
         return settle(Message("assistant", said), self._table).content
 

@@ -244,9 +244,8 @@ def _allowed(read: ToRead, said: ModelSaid) -> ModelSaid | None:
         return None
     if said.verdict == "supported":
         ours = (check(read.claim, Page(text)) for text in (given, "\n\n".join(read.sentences)))
-        if any(v.verdict in ("misquoted", "contradicted") or v.reason in FAULTS for v in ours):
-            return None
-        if _numbers_lost(read):
+        faults = (v.verdict in ("misquoted", "contradicted") or v.reason in FAULTS for v in ours)
+        if any(faults) or _numbers_lost(read):
             return None
     return ModelSaid(said.verdict, given)
 

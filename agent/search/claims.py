@@ -16,6 +16,7 @@ _BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\((?:[^()\n]|\([^()\n]*\))*\))?\)?\s*
 _WORDED = re.compile(
     r"\[[^\[\]]*[^\W\d_][^\[\]]*\]\([^\n]*\)"
 )  # a link that is a part of its sentence
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,:/-]*")
 # Opening and closing quotation marks; of the straight one, two make a pair.
 _PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
 
@@ -35,11 +36,14 @@ class Claims:
     def at(self, start: int, end: int) -> tuple[str, ...]:
         """Returns what the mark at [`start`, `end`) claims, the widest reading first.
 
-        A mark that holds words claims them. A mark in brackets claims its sentence up to there;
-        behind an earlier mark of this sentence, perhaps only the words since then. A link in words
-        claims its whole sentence.
+        A mark that holds words claims them, whole ones where a provider cuts `1.0.0`. A mark in
+        brackets claims its sentence up to there; behind an earlier mark of this sentence, perhaps
+        only the words since then. A link in words claims its whole sentence.
         """
         if not _is_bracket(self._raw[start:end]):
+            for word in _WORD.finditer(self._text, max(0, start - 60), end + 60):
+                start = word.start() if word.start() < start < word.end() else start
+                end = word.end() if word.start() < end < word.end() else end
             return (self._text[start:end],)
         number = bisect_right(self._starts, start) - 1
         if number < 0:

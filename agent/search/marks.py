@@ -54,7 +54,6 @@ _REFERENCE = re.compile(r"(?:\A|[\s(])\[[^\[\]\"',]*[^\W\d_]{2}[^\[\]\"',]*\]\Z"
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _CLOSERS = "*_~"
-_KEYS = ('":', "':", "`:")  # of data
 _NO_OPERATOR = re.compile(
     r"(?<![\w.])(?:[A-Z]#|[A-Z0-9][\w.,]*[+⁺−⁻-]{1,2})\Z|[^\W_]{2}[*_~%”\"’')»]{0,4},\Z"
     r"|(?:<su[bp]|<br ?/?|</[a-z]{1,9})>\Z|(?<![\w<])<[^<>\s]+>\Z"
@@ -165,7 +164,7 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     if last == "|":
         rows = text[max(0, start - 2000) : start].replace(" ", "")
         return rows.rpartition("\n")[2].lstrip("\t>").startswith("|") or "-|" in rows
-    operator = last in "*/^&{[,-@#\\" or category(last) == "Sm" or word.endswith(_KEYS)
+    operator = last in "*/^&{[,-@#\\" or category(last) == "Sm" or re.search("[\"'`]:\\Z", word)
     named = _REFERENCE.search(word)  # `[the page][1]`
     stray = last == "]" and (glued or after[:1] == ":") and not named
     if stray or (operator and not _NO_OPERATOR.search(word)):

@@ -48,10 +48,12 @@ def test_the_claim_is_the_sentence_of_the_mark(text: str, claims: tuple[str, ...
 
 
 def test_a_range_of_words_claims_them() -> None:
-    """Some providers name the words that a source supports instead of writing a mark."""
-    text = "It opened in May. It closed soon after."
-    for place in ((0, len(text)), (3, 16)):
-        assert Claims(text, [place]).at(*place) == (text[slice(*place)],)
+    """Some providers name the words that a source supports instead of writing a mark; what they
+    cut in its middle is whole again."""
+    text = "It is version 1.0.0 since 2014. 它开放了。"
+    whole = [((0, 31), (0, 31)), ((0, 19), (0, 18)), ((14, 31), (18, 30)), ((32, 34), (32, 34))]
+    for place, cut in whole:
+        assert Claims(text, [cut]).at(*cut) == (text[slice(*place)],)
 
 
 @each_row(

@@ -115,15 +115,10 @@ def _scored(
 def _asked(question: str, lang: str, spare: frozenset[str]) -> dict[str, float]:
     """Returns the words of a question and what each is worth."""
     if lang in _BY_TERMS:
-        return {word[0]: _worth_of_term(word[0]) for word in wanted(question)}
+        asked = (word[0] for word in wanted(question))
+        return {t: 2.0 if t.isascii() else 1.0 if len(t) > 1 else _LETTER for t in asked}
     kept = (t for t in tokens(question, lang) if t.kind in _KINDS and t.word not in spare)
     return {t.key: _worth(t) for t in kept}
-
-
-def _worth_of_term(term: str) -> float:
-    if term.isascii():
-        return 2.0
-    return 1.0 if len(term) > 1 else _LETTER
 
 
 def _stands_in(page: Page, quote: Quote) -> bool:

@@ -29,6 +29,7 @@ _TARGET = (
     r"\((?:<[^<>\n]{1,2000}>|(?:[^()\s]|\([^()\s]{0,200}\)){0,2000})(?:\s+\"[^\"\n]{0,300}\")?\)"
 )
 _LABEL = r"(?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){0,400}"
+_ONE_WIDTH = str.maketrans("\r［］", " []")
 _LINK = rf"\[{_LABEL}\]{_TARGET}"
 _ONE_LINK = re.compile(rf"\[(?P<words>{_LABEL})\](?P<to>{_TARGET})")
 _LEAD = (
@@ -55,7 +56,7 @@ _MARK = re.compile(
     rf"|(?P<link>{_ONE_LINK.pattern})"
     rf"|(?P<named>\(?\[(?!{_NUMBERS}\])(?P<name>[^\[\]\n]{{1,200}})\]"
     r"\[(?P<label>[\w. -]{0,60})\]\)?)"
-    rf"|(?<!\\)\[(?:cite:\s?|citation:)?(?P<many>{_NUMBERS}\](?:[–-]\[\d{{1,3}}\])?)"
+    rf"|(?<!\\)\[(?:cite:\s?|citation:|[Ss]ource )?(?P<many>{_NUMBERS}\](?:[–-]\[\d{{1,3}}\])?)"
     r"(?:: ?\d{1,4}(?:[–-]\d{1,4})?)?(?!\()"
     r"|\[\^(?P<note>[\w.-]{1,20})\^?\]"
     r"|(?P<short>\[[^\[\]\n:/]{1,60}\])(?![(\[:])"
@@ -147,7 +148,7 @@ class _Place(NamedTuple):
 def pair(text: str) -> Paired:
     """Returns the sentences of a report, each with the addresses that it cites."""
     text, cut = text[:LONGEST], len(text) > LONGEST
-    given = text.replace("\r", " ")
+    given = text.translate(_ONE_WIDTH)
     quiet = _blanked(_blanked(given, _FENCED), _NOISE)
     lists = References(_blanked(quiet, _CODE))
     body = without(quiet, lists.spans)
@@ -396,11 +397,9 @@ def _tidy(text: str) -> str:
 
 def _syntax(marks: Iterable[_Place]) -> Iterator[tuple[int, int]]:
     for mark in marks:
-        if mark.words is None:
-            yield mark.start, mark.end
-        else:
-            yield mark.start, mark.words[0]
-            yield mark.words[1], mark.end
+        first, last = mark.words or (mark.end, mark.end)
+        yield mark.start, first
+        yield last, mark.end
 
 
 def _blanked(text: str, shape: re.Pattern[str]) -> str:

@@ -19,7 +19,7 @@ ADDRESS = (
     r"|\b[Dd][Oo][Ii]:\s?10\.\d{4,9}/[^\s<>\])\"，。]{1,200}|\barXiv:\s?\d{4}\.\d{4,5}"
 )
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹①②③④⑤⑥⑦⑧⑨"
-DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789123456789", "※")
+DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789123456789", "※Source: s")
 _NUMBERED: Mapping[str, str] = json.loads(
     (Path(__file__).parent / "identifiers.json").read_text("utf-8")
 )
@@ -38,8 +38,9 @@ _HEADING = re.compile(
 )
 _LABEL = re.compile(
     r"[ \t>]*(?:[-*+•][ \t]+)?"
-    r"(?:\[\^?(?:citation:)?(?P<square>[\w.-]{1,20}|[^\[\]\n]{1,60}(?=\]:))\^?\](?P<defines>:)?"
-    rf"|(?P<sup>※\d{{1,3}}|[{SUPERSCRIPTS}]{{1,3}})|【(?P<wide>\d{{1,3}})】)(?:[ \t]+|$)"
+    r"(?:\[\^?(?:citation:)?(?P<square>(?![xX]\])[\w.-]{1,20}|[^\[\]\n]{1,60}(?=\]:))\^?\](?P<defines>:)?"
+    rf"|(?P<sup>(?:※|[Ss]ource )\d{{1,3}}:?|[{SUPERSCRIPTS}]{{1,3}})|【(?P<wide>\d{{1,3}})】)"
+    r"(?:[ \t]+|$)"
 )
 _NUMBER = re.compile(r"[ \t>]*(?:\((\d{1,3})\)|(\d{1,3})(?:[.):]| ?[-–])?)[ \t]+(?=\S)")
 _CITES = re.compile(r"\[\^?1[],;–-]")

@@ -11,12 +11,13 @@ from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import turned_by_gap
 from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
-from searchloop.agent.verdicts.score import FEW, TOKENS, chance, closest
+from searchloop.agent.verdicts.score import FEW, SHORT, TOKENS, chance, closest
 from searchloop.agent.verdicts.text import PIECE, SPACELESS, blanked, folded, kind_of, tokens
 from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, MISSING_NUMBER, TURNED, accused, veto
 from searchloop.analysis.language import language
 from searchloop.analysis.sentences import sentences
 
+TICKED = ("quoted", "supported")
 _LONGEST = 2_000  # characters of a claim that are compared
 _TELLING = 8  # words that tell a language, if it is known here
 
@@ -66,7 +67,7 @@ def check_readings(claims: Sequence[str], page: Page) -> Verdict:
     verdict = Verdict("unclear")
     for claim in claims:
         verdict = check(claim, page)
-        if verdict.verdict in ("quoted", "supported"):
+        if verdict.verdict in TICKED:
             break
     return verdict
 
@@ -84,10 +85,37 @@ def _checked(claim: str, page: Page) -> Verdict:
     for found in filter(None, (pattern(name).search(claim) for name in _AROUND_CLAIM)):
         if not any(said and said.casefold() in page.text.casefold() for said in found.groups()):
             claim = claim[: found.start()] + claim[found.end() :]
-    lang = language(claim)
+    return _compared(claim, language(claim), page)
+
+
+def _compared(claim: str, lang: str, page: Page) -> Verdict:
+    """Compares the claim as a whole; where it is several sentences, each has to hold by itself."""
     foreign = _foreign(lang, page)
+    whole = _one(claim, lang, page, foreign)
+    plain = claim  # a quotation stays in one piece
+    for quote in quotations(claim, lang or page.lang):
+        plain = plain.replace(quote, "_" * len(quote))
+    parts = [claim[start:end] for start, end in sentences(plain)]
+    if (
+        foreign
+        or whole.verdict in ("contradicted", "misquoted")
+        or whole.reason in FAULTS
+        or len(parts) < 2
+    ):
+        return whole
+    each = [_one(part, lang, page, foreign) for part in parts]
+    told = [v for v in each if v.reason != SHORT]
+    failed = [v for v in told if v.verdict not in TICKED]
+    if failed:
+        return next((v for v in failed if v.verdict == "contradicted"), failed[0])
+    if len(told) < len(parts) or whole.verdict in TICKED:
+        return whole
+    return replace(each[0], reason="The source says each sentence.")
+
+
+def _one(claim: str, lang: str, page: Page, foreign: bool) -> Verdict:
     quotes = quotations(claim, lang or page.lang)
-    return _quoted(claim, quotes, page, foreign) if quotes else _compared(claim, page, foreign)
+    return _quoted(claim, quotes, page, foreign) if quotes else _judged(claim, page, foreign)
 
 
 _HALF = 0.5  # of a claim, its quotation included, that stands in one place of the page
@@ -114,9 +142,9 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             return replace(verdict, verdict="unclear", reason=FEW)
         if any(map(elided, quotes)):
             return verdict
-        said = _compared(claim, page, foreign)
+        said = _judged(claim, page, foreign)
         return said if said.reason in {*FAULTS, MISSING_NUMBER} else verdict
-    nearest = _compared(claim, page, foreign)
+    nearest = _judged(claim, page, foreign)
     missing = quotes[places.index(None)]
     if foreign or not same_language(missing, claim, page):
         reason = "The quoted words are in another language than the source."
@@ -141,18 +169,6 @@ _BEFORE = 2  # sentences before a quotation that may name its speaker
 def _foreign(lang: str, page: Page) -> bool:
     """Tells whether claim and page differ in language, as far as they tell it."""
     return bool(lang and page.lang) and lang != page.lang
-
-
-def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
-    """Compares the claim as a whole; then, where it is several sentences, each by itself."""
-    whole = _judged(claim, page, foreign)
-    parts = [claim[start:end] for start, end in sentences(claim)]
-    if foreign or whole.verdict != "unclear" or whole.reason in FAULTS or len(parts) < 2:
-        return whole
-    each = [_judged(part, page, foreign) for part in parts]
-    if all(v.verdict == "supported" for v in each):
-        return replace(each[0], reason="The source says each sentence.")
-    return next((v for v in each if v.verdict == "contradicted"), whole)
 
 
 def _judged(claim: str, page: Page, foreign: bool) -> Verdict:

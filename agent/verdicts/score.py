@@ -23,6 +23,7 @@ from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token, tokens
 from searchloop.agent.verdicts.vetoes import accused, veto
 
+SHORT = "The claim is too short to be compared."
 FEW = "Too few of the claim's words stand together in the source."
 _LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
 _WINDOWS, _WORK = 8, 2_000  # compared word by word, and their tokens
@@ -93,7 +94,7 @@ def closest(claim: str, page: Page) -> Found | str:
     said = tokens(claim, page.lang)[:TOKENS]
     weights = {t.key: page.weight(t.key) for t in content(said)}
     if len(weights) < 2:
-        return "The claim is too short to be compared."
+        return SHORT
     windows = _windows(page, weights)
     if not windows:
         return "Nothing like it stands in the source."

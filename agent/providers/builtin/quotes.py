@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from searchloop.agent.verdicts.check import check
+from searchloop.agent.verdicts.check import TICKED, check
 from searchloop.agent.verdicts.page import CELL, TABLE, Page
 from searchloop.agent.verdicts.text import Token, blanked, tokens
 from searchloop.analysis.language import language
@@ -123,7 +123,7 @@ def _asked(question: str, lang: str, spare: frozenset[str]) -> dict[str, float]:
 
 def _stands_in(page: Page, quote: Quote) -> bool:
     """Tells whether a check finds the words again in the page as it was read."""
-    return check(quote.said, page).verdict in ("quoted", "supported")
+    return check(quote.said, page).verdict in TICKED
 
 
 def quoted(text: str) -> str:

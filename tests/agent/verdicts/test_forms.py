@@ -30,14 +30,24 @@ _ACCUSED = ("contradicted", "misquoted")
 def test_true_claims_are_recognised_and_never_accused(
     name: str, recognised: float, ticked: float
 ) -> None:
-    """Of sets of claims so many true ones are recognised, at most so many untrue ones ticked."""
+    """Of sets of claims so many true ones are recognised, at most so many untrue ones ticked.
+
+    An untrue sentence takes the tick of a true one before it: a third of such pairs once had it.
+    """
     said: dict[bool, list[str]] = {True: [], False: []}
     pages: dict[str, Page] = {}
+    true, pairs = dict[str, str](), list[bool]()
     for each in read(_HERE / name):
         page = pages.setdefault(each.text, Page(each.text))
         found = check(each.claim, page).verdict
         said[each.right].append(found)
         assert not each.right or found not in _ACCUSED, each.claim
+        if each.right and found in _TICKED:
+            true[each.text] = each.claim
+        elif not each.right and found not in _TICKED and each.text in true:
+            both = f"{true.pop(each.text)} {each.claim}"
+            pairs.append(check(both, page).verdict in _TICKED)
+    assert sum(pairs) <= 0.06 * len(pairs)
     shares = {right: sum(v in _TICKED for v in said[right]) / len(said[right]) for right in said}
     assert shares[True] >= recognised
     assert shares[False] <= ticked

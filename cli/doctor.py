@@ -197,7 +197,6 @@ def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> 
     said = f"{name} is not set" if name else (model.missing or "not available").rstrip(".")
     if "ollama serve" in (model.remedy or "") and not shutil.which("ollama"):
         said += ", and it is not installed here; see https://ollama.com/download"
-        return Finding(state, what, said, "ollama serve")
     command = _command(model.remedy) or (f"export {name}=..." if name else "")
     if not command:
         said = f"{said}. {model.remedy or ''}".strip()
@@ -277,15 +276,14 @@ def mcp_findings(settings: Settings) -> Iterator[Finding]:
     found = McpServers(settings).catalogue.find(None)
     for problem in found.problems:
         what = f"MCP server {problem.server}" if problem.server else "MCP servers"
-        place = problem.file
-        yield Finding("hint", what, f"{place}: {problem.error}")
+        yield Finding("hint", what, f"{problem.file}: {problem.error}")
     names = [server.name for server in found.servers if not server.disabled]
     for told in asyncio.run(_tried(settings, names)):
         what, error = f"MCP server {told['name']}", told["error"]
         if error:
             said = f"{error['message']} {error['remedy']}"
-            name = shlex.quote(told["name"])
-            mends = _command(error["remedy"]) or f"searchloop mcp test {name}"
+            again = shlex.join(["searchloop", "mcp", "test", told["name"]])
+            mends = _command(error["remedy"]) or again
             yield Finding("hint", what, said, mends)
         else:
             suspended = [tool["name"] for tool in told["tools"] if tool["suspended"]]

@@ -59,8 +59,8 @@ def test_an_old_python_is_told_what_to_do() -> None:
     install.check_python((3, 11, 0), "python3")
     ast.parse((ROOT / "scripts" / "install.py").read_text("utf-8"), feature_version=(3, 6))
     make = ["make", "-C", str(ROOT), "run", "PYTHON=python9"]
-    told = subprocess.run(make, capture_output=True, text=True, check=False).stderr
-    assert "python9 is older or missing. Install one, or name another" in told
+    told = subprocess.run(make, capture_output=True, text=True, check=False)
+    assert "python9 is older or missing. Install one, or name another" in told.stderr
 
 
 def test_a_python_without_venv_is_told_which_package_to_install(tmp_path: Path) -> None:

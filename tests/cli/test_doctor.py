@@ -268,6 +268,5 @@ def test_what_cannot_be_typed_is_no_command(cli: Cli, tmp_path: Path) -> None:
     """A folder that cannot be made has a remedy in words."""
     (tmp_path / "file").touch()
     _, found = findings(cli, OLLAMA_HOST=closed_address(), SEARCHLOOP_HOME=str(tmp_path / "file"))
-    assert found["Sessions"]["state"] == "missing"
-    assert found["Sessions"]["command"] == ""
+    assert (found["Sessions"]["state"], found["Sessions"]["command"]) == ("missing", "")
     assert "SEARCHLOOP_HOME" in found["Sessions"]["said"]

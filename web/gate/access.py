@@ -58,13 +58,15 @@ class KeptToken:
         """Returns the token of now; makes one if there is none. Raises ConfigError, StoreError."""
         try:
             found = self.path.stat()
+            seen = found.st_mtime_ns, found.st_ino  # it is always replaced, never written in place
+            if seen != self._seen:
+                self._value, self._seen = self._checked(found.st_mode), seen
         except FileNotFoundError:
             return self._value or self._made()
-        except OSError as error:
-            raise self._unreadable(error) from error
-        seen = found.st_mtime_ns, found.st_ino  # it is always replaced, never written in place
-        if seen != self._seen:
-            self._value, self._seen = self._checked(found.st_mode), seen
+        except (OSError, ValueError) as error:
+            remedy = remedy_for(error, "Remove it; a new one is made, and browsers sign in again.")
+            what = f"{self.path} cannot be read: {error}."
+            raise ConfigError("bad_token_file", what, remedy) from error
         return self._value
 
     def renew(self) -> str:
@@ -73,14 +75,11 @@ class KeptToken:
         return self.read()
 
     def _checked(self, mode: int) -> str:
-        try:
-            if mode & 0o077 and os.name == "posix":
-                self.path.chmod(0o600)
-            value = self.path.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise self._unreadable(error) from error
+        if mode & 0o077 and os.name == "posix":
+            self.path.chmod(0o600)
+        value = self.path.read_text("utf-8").strip()
         if len(value) < SHORTEST:
-            raise self._unreadable(ValueError("it holds no token"))
+            raise ValueError("it holds no token")
         return value
 
     def _made(self) -> str:
@@ -94,10 +93,6 @@ class KeptToken:
                 os.replace(own, self.path)
         own.unlink(missing_ok=True)
         return self.read()
-
-    def _unreadable(self, why: Exception) -> ConfigError:
-        remedy = remedy_for(why, "Remove it; a new one is made, and browsers sign in again.")
-        return ConfigError("bad_token_file", f"{self.path} cannot be read: {why}.", remedy)
 
 
 class StartLinks:

@@ -26,7 +26,7 @@ _SOURCE = (
 )
 _FOUND = "(?i:docs?|documents?|results?|web)[ :#：_-]{0,2}"  # in square brackets alone
 _LIST = rf"{_N}(?:\s?{_AND}\s?{_N}){{0,7}}"
-_NAMED = rf"{_SOURCE}{_N}(?:\s?{_AND}\s?(?:{_SOURCE})?{_N}){{0,7}}"
+_NAMED = rf"(?i:see |cf\.? |vgl\.? |siehe )?{_SOURCE}{_N}(?:\s?{_AND}\s?(?:{_SOURCE})?{_N}){{0,7}}"
 _BEHIND = r"(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))"
 _RAISED = "[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?"
 _TITLE = r"""(?: "[^"\n]{0,200}")?"""
@@ -44,7 +44,7 @@ SHAPE = re.compile(
     rf"|[(（](?P<round>{_NAMED})[)）]"
     rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<list>{_LIST})\](?!\(|\[(?!\d{{1,3}}\]))"
     rf"|［(?P<wide>{_LIST})］|[【〔](?P<thick>{_LIST})[】〕]"
-    rf"|(?:【|{FREE}\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
+    rf"|(?:【|{FREE}\[)(?P<dagger>{_N})(?::\d{{1,3}})?†[^\[\]【】\n]{{0,100}}[\]】]"
     rf"|{_BEHIND} ?<sup>(?P<sup>{_LIST}(?:</sup>[, ]{{0,2}}<sup>{_LIST}){{0,7}})</sup>"
     rf"|{_BEHIND}(?P<raised>{_RAISED}(?:[,⁻– ]{{1,2}}{_RAISED}){{0,7}})(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
 )

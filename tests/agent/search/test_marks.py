@@ -135,7 +135,7 @@ IN_MAY = {
     " | [see 1] | [[1]](https://s1.example/) | [[1]](https://s1.example/a_(b))"
     ' | [1](https://s1.example/) | [1](<https://s1.example/>) | [1](https://s1.example/ "S1")'
     " | [Source 1] | (Source 1) | [réf. 1] | [источник 1] | [١]"
-    " | [kilde 1] | [πηγή 1] | [מקור 1] | [منبع ۱]",
+    " | [kilde 1] | [πηγή 1] | [מקור 1] | [منبع ۱] | (see source 1) | 【1:0†a.pdf】",
     "[2]": "［2］ | [2†source] | [Result 2] | [Quelle 2] | [출처 2] | [zdroj 2]",
     "[1][2]": "[1-2] | 【1†L3-L9】【2†a.pdf】 | [doc 1, 2] | [source: 1, 2] | [1 and 2] | [१, २]"
     " | [Source 1][Source 2] | [source_1][Source-2] | [Quellen 1 und 2] | [джерела 1, 2]",

@@ -21,7 +21,7 @@ from searchloop.agent.search.verdict_words import NEAREST, plain
 from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
-from searchloop.auditing.results import PROBLEMS, AuditedPage
+from searchloop.auditing.results import PROBLEMS, WORST, AuditedPage
 from searchloop.auditing.run import audited
 from searchloop.auditing.writers import WRITERS
 from searchloop.cli import BAD_INPUT, FAILED, OK, STOPPED
@@ -33,7 +33,6 @@ from searchloop.compose import file_text
 from searchloop.compose.check import Source, check_source, check_text
 
 _KEPT = ("verdict", "by", "passage", "reason")
-_VERDICTS = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +40,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claim", nargs="?", metavar="CLAIM", help="what is said")
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a file, an address, or -")
     parser.add_argument("--batch", metavar="FILE", help='lines {"id", "claim", "text"}, one by one')
-    _fail_on(parser, _VERDICTS)
+    _fail_on(parser, WORST)
     output(parser)
 
 
@@ -62,7 +61,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--model", metavar="MODEL", help=about)
     help = "the report: a file of any kind that is read, an address, or - for stdin"
     parser.add_argument("report", metavar="FILE|URL|-", help=help)
-    _fail_on(parser, (*_VERDICTS, *PROBLEMS, "unreachable", "refused", "moved", "uncited"))
+    _fail_on(parser, (*WORST, *PROBLEMS, "unreachable", "refused", "moved", "uncited"))
     parser.add_argument("--offline", action="store_true", help="open only what is stored here")
     output(parser, "sarif", "html")
 

@@ -11,6 +11,7 @@ from searchloop.agent.types import VerdictName
 
 State = Literal["read", "redirected", "unreachable", "refused"]
 TICKED = ("quoted", "supported")
+WORST = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")  # first
 ACCUSED = ("contradicted", "misquoted")
 # Why a page was not read; `unnamed`: the report gives no address.
 PROBLEMS = (

@@ -33,6 +33,7 @@ from searchloop.auditing.pairing import LONGEST, Cited, Paired, Sentence, pair
 from searchloop.auditing.results import (
     ACCUSED,
     TICKED,
+    WORST,
     Audit,
     AuditedCitation,
     AuditedPage,
@@ -50,7 +51,6 @@ _PASSAGE = 600
 _LONG = 2_000  # characters of a claim that no model reads
 # The best of the sources of the same words decides: one of them may say it.
 _BEST = ("quoted", "supported", "contradicted", "misquoted", "unclear", "unread")
-_WORST = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
 # What became of a page that was not read, by the code of its error.
 _PROBLEMS: Mapping[str, tuple[State, str]] = {
     "not_found": ("unreachable", "dead"),
@@ -250,7 +250,7 @@ class Auditor:
         cited = [self._citation(number, each, pages) for each in sentence.cited]
         groups = [tuple(_fair(list(g))) for _, g in groupby(cited, lambda each: each.group)]
         best = (min((c.verdict for c in group), key=_BEST.index) for group in groups)
-        verdict = min(best, key=_WORST.index)
+        verdict = min(best, key=WORST.index)
         return AuditedSentence(sentence.claim, span, tuple(chain(*groups)), verdict)
 
     def _citation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -74,8 +74,7 @@ def as_text(audit: Audit, words: Words, name: str = "") -> str:
         "uncited": [f"{words.say('audit.line', n=line(s)[0])}: {_short(s.text)}" for s in uncited],
     }.items():
         out += ["", f"{words[f'audit.{part}']}:", *(f"  {each}" for each in lines)] if lines else []
-    out += ["", *audit.notes] if audit.notes else []
-    out += ["", words["audit.stopped"]] if audit.stopped else []
+    out += ["", *notes] if (notes := _notes(audit, words)) else []
     return "\n".join(out)
 
 
@@ -125,7 +124,8 @@ def as_sarif(audit: Audit, words: Words, name: str = "") -> str:
 
 def as_html(audit: Audit, words: Words, name: str = "") -> str:
     """Writes one page without other files: what needs a look, then the report with its marks."""
-    body = [f'<p class="note">{escape(counts(audit, words))}</p>', *_notes(audit, words)]
+    body = [f'<p class="note">{escape(counts(audit, words))}</p>']
+    body += [f"<p>{_text(note)}</p>" for note in _notes(audit, words)]
     unread = [page for page in audit.pages if page.problem]
     uncited = [each for each in audit.sentences if not each.citations]
     for part, items in {
@@ -139,9 +139,8 @@ def as_html(audit: Audit, words: Words, name: str = "") -> str:
     return framed(audit.title or name or words["audit.title"], body, words)
 
 
-def _notes(audit: Audit, words: Words) -> Iterator[str]:
-    for note in (*audit.notes, *([words["audit.stopped"]] if audit.stopped else ())):
-        yield f"<p>{_text(note)}</p>"
+def _notes(audit: Audit, words: Words) -> list[str]:
+    return [*audit.notes, *([words["audit.stopped"]] if audit.stopped else ())]
 
 
 def _unread(page: AuditedPage, words: Words) -> str:

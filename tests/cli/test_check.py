@@ -76,11 +76,10 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     wanted = {"a": "supported", 2: "contradicted", 3: "unclear", 4: "unclear"}
     assert {e["id"]: e["verdict"] for e in ran.events} == wanted
     assert list(ran.events[0]) == ["id", "verdict", "by", "passage", "reason"]
-    assert "line 2: this is no JSON." in ran.err
-    assert "line 3: this is no JSON." in ran.err
-    assert "line 7: the claim is empty." in ran.err
-    assert "line 8: the text is empty." in ran.err
-    assert "line 9: this is no JSON." in ran.err
+    for n in (2, 3, 9):
+        assert f"line {n}: this is no JSON." in ran.err
+    for n, what in {7: "claim", 8: "text"}.items():
+        assert f"line {n}: the {what} is empty." in ran.err
     assert 'line 4: an object with "id", "claim" and "text" is needed.' in ran.err
 
 

@@ -168,22 +168,13 @@ def test_the_wheel_holds_one_package_with_all_that_it_needs(wheel: Path) -> None
     report((wanted | {"searchloop/py.typed"}) - inside, "Not in the wheel:")
 
 
-def test_it_works_beside_a_users_own_modules_of_the_same_names(wheel: Path, tmp_path: Path) -> None:
-    """Folders and files called agent, web, cli and search_backend are the user's."""
-    environment = Environment(tmp_path, wheel)
-    for name in ("agent.py", "web/__init__.py", "cli/__init__.py", "search_backend.py"):
-        path = environment.home / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("raise RuntimeError('this is the user\\'s own')\n", "utf-8")
-    environment.works()
-
-
 def test_other_distributions_may_come_and_go(wheel: Path, tmp_path: Path) -> None:
     """web.py and an `agent` from an index bring top-level packages of those names, before ours and
-    after it."""
+    after it, and so may files of the user."""
     files = {"web/__init__.py": "", "web/serve.py": "raise RuntimeError('web.py')\n"}
     web = foreign(tmp_path, "web.py", files)
-    agent = foreign(tmp_path, "agent", {"agent/__init__.py": "raise RuntimeError('not ours')\n"})
+    others = ("agent/__init__.py", "cli/__init__.py", "search_backend.py")
+    agent = foreign(tmp_path, "agent", dict.fromkeys(others, "raise RuntimeError('not ours')\n"))
     environment = Environment(tmp_path, (web, agent), wheel)
     environment.asks()
     environment.install(web, agent)

@@ -67,12 +67,10 @@ def test_streams_that_are_closed_full_or_endless_are_no_fault(tmp_path: Path, ty
 LISTINGS = {  # each that there is -> the key of its list
     "models": "models",
     "agents": "agents",
-    "agents list": "agents",
     "projects": "projects",
     "sessions": "sessions",
     "sessions find x": "sessions",
     "library": "collections",
-    "library list": "collections",
     "mcp": "servers",
     "mcp list": "servers",
     "setup": "parts",

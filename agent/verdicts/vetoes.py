@@ -87,6 +87,7 @@ _DEGREES = {
 }
 _LED = 3  # tokens between such a word and what it bears on
 # A claim may leave out what makes its source say more, and add what makes it say less itself.
+_MAY = ("may", "will")  # the month and the man, with a capital
 _MORE, _LESS = {"all", "most", "only", "must"}, {"doubt", "some", "few", "if"}
 
 
@@ -96,7 +97,7 @@ def degree(found: Comparison) -> str:
         return ""
     pairs = aligned(found.claim, found.window)
     behind = _LED if found.page.lang == "ja" else -1  # `下げるかもしれない`
-    one, other = ([None if _is_name(t) else _DEGREES.get(_said(t)) for t in side]
+    one, other = ([None if t.capital and t.word in _MAY else _DEGREES.get(_said(t)) for t in side]
                   for side in (found.claim, found.window))  # fmt: skip
     sides = ((one, other, {i for i, _ in pairs}, _LESS), (other, one, {j for _, j in pairs}, _MORE))
     for kinds, beside, held, free in sides:
@@ -105,11 +106,6 @@ def degree(found: Comparison) -> str:
             if told and not held.isdisjoint(range(at - behind, at + 1 + _LED)):
                 return DEGREE
     return ""
-
-
-def _is_name(token: Token) -> bool:
-    """Tells the month and the man from the verbs."""
-    return token.capital and token.word in ("may", "will")
 
 
 # ---- denials --------------------------------------------------------------------------------
@@ -124,6 +120,8 @@ def denial(found: Comparison) -> str:
     denied, there = _denied(ours), _denied(theirs)
     plainly, plainly_there = {t.key for t in ours} - denied, {t.key for t in theirs} - there
     turns = any(gap.turns for gap in (*found.content_gaps, *found.gaps))
+    # At the end, as in `誰もいない`, it denies the whole sentence.
+    turns |= found.letters and (ours[-1].kind == "not") != (theirs[-1].kind == "not")
     return DENIAL if denied & plainly_there or there & plainly or turns else ""
 
 
@@ -139,18 +137,14 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
         if token.kind != "not":
             continue
         behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
-        before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
+        before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not"]
+        before = [t for t in before if t.end + (t.kind == "letter") <= token.start]
         follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial
         found.update(t.key for t in behind[:1])
         last = token.word in _LAST and token in ends
         if not behind or last or (before and before[-1].kind == "letter" and follows):
             found.update(t.key for t in before[-2:])
     return found
-
-
-def _clear(token: Token, negation: Token) -> bool:
-    """Tells whether a token, two letters wide in scripts without spaces, ends before a negation."""
-    return token.end + (token.kind == "letter") <= negation.start
 
 
 # ---- names and numbers exchanged --------------------------------------------------------------
@@ -169,6 +163,8 @@ def exchanged(found: Comparison) -> str:
     for (ours, theirs), (left, right) in combinations(swaps, 2):
         if theirs & left and ours & right:
             return TURNED
+        if found.letters and found.near and ours & left and theirs & right:
+            return REPLACED  # throughout
     claim, window = ([t.key for t in side] for side in (found.claim, found.window))
     passive = len({not _BY.isdisjoint(side) for side in (claim, window)}) == 2
     if found.near and not passive and found.page.lang != "de" and _loose(found):

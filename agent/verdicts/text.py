@@ -195,7 +195,7 @@ _SHORT = re.compile(r"(?: ?m|k)\b", re.IGNORECASE)  # `£3m`, `$25k`
 _ONE = ("a", "an", "one", "una", "une")
 _YEARS, _SPAN = 200, re.compile(r"年(?!\d|[一二三四五六七八九十]{1,2}月)")  # `18年`, not `98年5月`
 _RANGE = re.compile(r"\s?[-–~～]\s?| (?:to|and|or|bis|und|oder|a|y|o|à|et|ou) |至|到|から")
-_MORE_OF_IT = re.compile(r"\s?[^\W\d_]+(?:,? (?:and|und|y|et) |,? )")
+_MORE_OF_IT = re.compile(r"\s?[^\W\d_]+(?:,? (?:(?:and|und|y|e|et|en|i|и) )?|(?<=[\u3400-\u9fff]))")
 
 
 def _joined_numbers(text: str, out: list[Token]) -> list[Token]:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations, groupby, pairwise
+from math import isclose
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned
-from searchloop.agent.verdicts.page import Cell, Page
+from searchloop.agent.verdicts.page import Cell
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 from searchloop.analysis.words import table
 
@@ -342,16 +343,23 @@ def _measured_otherwise(found: Comparison) -> bool:
     words = {t.key for t in found.claim if t.key in found.weights and not t.number}
     here = {t.key for k in same for t in page.tokens(page.sentence_of(k.start))}
     near = len(same) == 1 and len(words & here) >= _WORDS * len(words)
-    return near and _excludes(page, lost[0], same[0])
+    return near and _excludes(found, lost[0], same[0])
 
 
 _SPLIT = re.compile(r"(?<!\d)\d{1,3}(?:, \d{3}(?!\d)|\. \d)")  # `3, 800 km`: spaces cut it
 
 
-def _excludes(page: Page, one: Token, other: Token) -> bool:
-    """Tells whether a number of the page, unless spaces cut it, excludes the claim's."""
-    cut = _SPLIT.search(page.text, max(0, other.start - 5), other.end + 5)
-    return bool(one.number and other.number and not cut and one.number.differs(other.number))
+def _excludes(found: Comparison, one: Token, other: Token) -> bool:
+    """Tells whether a number of the page excludes the claim's.
+
+    One that spaces cut does not, nor do two of the window whose difference or share is the claim's.
+    """
+    cut = _SPLIT.search(found.page.text, max(0, other.start - 5), other.end + 5)
+    if cut or not (one.number and other.number and one.number.differs(other.number)):
+        return False
+    given = [t.number.value for t in found.window if t.number and t.number.value > 0]
+    made = ((abs(a - b), 100 * a / b, 100 * b / a) for a, b in combinations(given[:_MOST], 2))
+    return not any(isclose(one.number.value, value) for each in made for value in each)
 
 
 def accused(found: Comparison, fault: str) -> bool:
@@ -368,14 +376,9 @@ def accused(found: Comparison, fault: str) -> bool:
     ours, theirs = gap.content()
     plain = [sum(t.kind != "not" and not t.number for t in side) for side in (ours, theirs)]
     if fault == NUMBER:
-        pair = [[t for t in side if t.number] for side in (ours, theirs)]
-        if [len(side) for side in pair] != [1, 1] or all(plain):
-            return False  # of another thing
-        if not _excludes(found.page, pair[0][0], pair[1][0]):
+        one, other = ([t for t in side if t.number] for side in (ours, theirs))
+        if not len(one) == len(other) == 1 or all(plain) or not _excludes(found, *one, *other):
             return False
-        units = {t.number.unit for t in left_out if t.number} - {""}
-        if any(t.number and t.number.unit in units for t in ours):
-            return False  # it may be their difference
         return not left_out or not any(found.page.has(t.key.strip("?")) for t in ours if t.number)
     if fault == DENIAL:
         return gap.turns and (found.letters or plain[0] == plain[1])

@@ -188,8 +188,7 @@ def _loose(found: Comparison) -> bool:
     for gap in found.gaps:
         elsewhere = {t.key for other in found.gaps if other is not gap for t in other.theirs}
         names = [t for t in gap.ours if t.capital and t.kind == "word"]
-        begins_ = gap.ours[:1] == found.claim[:1]
-        if names and not begins_ and all(t.key in elsewhere for t in names):
+        if names and gap.ours[:1] != found.claim[:1] and all(t.key in elsewhere for t in names):
             return True
     return False
 
@@ -358,7 +357,8 @@ def _excludes(found: Comparison, one: Token, other: Token) -> bool:
     if cut or not (one.number and other.number and one.number.differs(other.number)):
         return False
     given = [t.number.value for t in found.window if t.number and t.number.value > 0]
-    made = ((abs(a - b), 100 * a / b, 100 * b / a) for a, b in combinations(given[:_MOST], 2))
+    share = 100 * (one.number.unit == "%")
+    made = ((abs(a - b), share * a / b, share * b / a) for a, b in combinations(given[:_MOST], 2))
     return not any(isclose(one.number.value, value) for each in made for value in each)
 
 

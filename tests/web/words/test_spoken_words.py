@@ -213,7 +213,7 @@ def test_every_reason_and_limit_has_words() -> None:
     assert whole == "Die Behauptung ist leer. Verglichen wurden nur ihre ersten 9 Zeichen."
     limits = Limits(steps=0, searches=0, pages=0, tokens=0, seconds=0, cost_usd=0)
     for name in ("steps", "searches", "pages", "tokens", "seconds", "cost_usd"):
-        rest = {each: None for each in limits.__dataclass_fields__ if each != name}
+        rest = {each: None for each in limits._fields if each != name}
         reached = Meter(Limits(**{**rest, name: 0})).reached()  # type: ignore[arg-type]
         assert reached
         told = german.worded(reached, "limit.")

@@ -159,8 +159,8 @@ class _Tape(Transport):
         )
 
     @asynccontextmanager
-    async def _exchange(
-        self, method: str, url: str, headers: Headers, body: bytes | None
+    async def post(
+        self, url: str, headers: Headers, body: bytes | None, method: str = "POST"
     ) -> AsyncIterator[Response]:
         asked = {"method": method, "path": urlsplit(url).path}
         if self.plays:
@@ -173,7 +173,7 @@ class _Tape(Transport):
             yield Response(found["status"], {"content-type": found["type"]}, _next_of(pieces))
             return
         heard, once = list[bytes](), Transport()  # nobody closes a provider's connections later
-        async with aclosing(once), once._exchange(method, url, headers, body) as response:
+        async with aclosing(once), once.post(url, headers, body, method) as response:
             yield Response(response.status, response.headers, _heard(response, heard))
         text = redacted(b"".join(heard).decode("utf-8", "surrogateescape"), self._secrets)
         kind = response.headers.get("content-type", "")

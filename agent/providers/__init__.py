@@ -176,7 +176,7 @@ class HttpProvider:
                 error = codec.error(response.status, response.headers, said)
                 raise blamed(error, said, request)
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
-            chunks = aiter(response.chunks())
+            chunks = aiter(response)
             while last is None and data is not None:
                 try:
                     data = await anext(chunks, None)

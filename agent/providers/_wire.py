@@ -212,10 +212,10 @@ def steps(messages: Iterable[Message]) -> Iterator[Step]:
             continue
         yield head, _answers(head, results) if results else (), strays
         head, strays = message, []
-        calls = {call.id: call for call in reversed(message.tool_calls)}
-        if len(calls) < len(message.tool_calls):  # a provider of one's own may repeat an id
-            head = replace(message, tool_calls=tuple(reversed(calls.values())), encoded={})
-        results = dict.fromkeys(calls)
+        results = dict.fromkeys(c.id for c in message.tool_calls) if message.tool_calls else {}
+        if len(results) < len(message.tool_calls):  # a provider of one's own may repeat an id
+            first = {call.id: call for call in reversed(message.tool_calls)}
+            head = replace(message, tool_calls=tuple(map(first.__getitem__, results)), encoded={})
     yield head, _answers(head, results), strays
 
 

@@ -139,11 +139,8 @@ class Response:
         self._read = read
         self._ended = False
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        """Yields the body as it arrives. Raises IncompleteError when the connection breaks."""
-        return self
-
     def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yields the body as it arrives. Raises IncompleteError when the connection breaks."""
         return self
 
     async def __anext__(self) -> bytes:

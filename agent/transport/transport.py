@@ -38,10 +38,11 @@ class Transport:
         self._pool = cache(partial(_open_pool, timeouts or Timeouts()))
 
     def post(
-        self, url: str, headers: Headers, body: bytes, method: str = "POST"
+        self, url: str, headers: Headers, body: bytes | None, method: str = "POST"
     ) -> AbstractAsyncContextManager[Response]:
-        """Opens a streaming POST; leaving its block early closes it. Raises AgentError."""
-        return self._exchange(method, url, headers, body)
+        """Opens a request whose answer streams; leaving its block closes it. Raises AgentError."""
+        origin, fields = self._locate(url), request_headers(headers)
+        return self._pool().exchange(origin, method, url, fields, body)
 
     async def fetch(
         self,
@@ -55,7 +56,7 @@ class Transport:
         try:
             async with (
                 asyncio.timeout(timeout),
-                self._exchange(method, url, headers, body) as response,
+                self.post(url, headers, body, method) as response,
             ):
                 return response.status, await response.read(JSON_LIMIT)
         except TimeoutError as error:
@@ -68,12 +69,6 @@ class Transport:
             pool = self._pool()
             self._pool.cache_clear()
             await pool.aclose()
-
-    def _exchange(
-        self, method: str, url: str, headers: Headers, body: bytes | None
-    ) -> AbstractAsyncContextManager[Response]:
-        origin, fields = self._locate(url), request_headers(headers)
-        return self._pool().exchange(origin, method, url, fields, body)
 
     def _locate(self, url: str) -> Origin:
         origin = origin_of(url)

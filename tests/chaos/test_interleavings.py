@@ -189,14 +189,14 @@ class _Exchange:
         elif end != "done":
             raise error
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = self.reply.pieces
         for piece in [pieces] if isinstance(pieces, bytes) else pieces:
             yield piece
         await self._end(self.reply.end, transport_error("cut_off", HERE))
 
     async def read(self, limit: int = 1 << 20) -> bytes:
-        return b"".join([piece async for piece in self.chunks()])
+        return b"".join([piece async for piece in self])
 
 
 class Mortal(EventLog):

@@ -55,7 +55,7 @@ async def pull(
                 raise refusal(codec, model, said or {}, response.status)
             data: bytes | None = b""
             while data is not None:
-                data = await anext(response.chunks(), None)
+                data = await anext(response, None)
                 for line in lines.close() if data is None else lines.feed(data):
                     row = document_of(line)
                     if row is None:

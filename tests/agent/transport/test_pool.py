@@ -72,7 +72,7 @@ async def opened(timeouts: Timeouts | None = None) -> AsyncIterator[Transport]:
 async def fetch(transport: Transport, url: str, body: bytes = b"{}") -> bytes:
     """The whole answer to one POST."""
     async with transport.post(url, {}, body) as response:
-        return b"".join([piece async for piece in response.chunks()])
+        return b"".join([piece async for piece in response])
 
 
 async def head_of(reader: asyncio.StreamReader) -> bytes:

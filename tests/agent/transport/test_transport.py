@@ -38,7 +38,7 @@ def run(work: Work, timeouts: Timeouts | None = None) -> Any:
 
 async def fetch(transport: Transport, url: str) -> tuple[int, bytes]:
     async with transport.post(url, HEADERS, b"{}") as response:
-        return response.status, b"".join([piece async for piece in response.chunks()])
+        return response.status, b"".join([piece async for piece in response])
 
 
 def failure(url: str, timeouts: Timeouts | None = None) -> AgentError:
@@ -101,7 +101,7 @@ async def test_a_connection_is_used_again() -> None:
         async with aclosing(Transport()) as transport:
             await fetch(transport, server.url)
             async with transport.post(server.url, HEADERS, b"") as response:
-                assert await anext(response.chunks())
+                assert await anext(response)
             await fetch(transport, server.url)
     assert len({request.connection for request in server.requests}) == 1
 

@@ -96,12 +96,8 @@ def _compared(claim: str, lang: str, page: Page) -> Verdict:
     for quote in quotations(claim, lang or page.lang):
         plain = plain.replace(quote, "_" * len(quote))
     parts = [claim[start:end] for start, end in sentences(plain)]
-    if (
-        foreign
-        or whole.verdict in ("contradicted", "misquoted")
-        or whole.reason in FAULTS
-        or len(parts) < 2
-    ):
+    refused = whole.verdict in ("contradicted", "misquoted") or whole.reason == TURNED
+    if foreign or refused or len(parts) < 2:
         return whole
     each = [_one(part, lang, page, foreign) for part in parts]
     told = [v for v in each if v.reason != SHORT]

@@ -36,7 +36,6 @@ from searchloop.analysis.told import one_of
 Approve = Literal["ask", "auto", "never"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 Decide = Callable[[Mapping[str, Any]], Awaitable[Reply]]
-APPROVES: tuple[Approve, ...] = get_args(Approve)
 
 
 class ApprovalAnswer(NamedTuple):

@@ -165,9 +165,8 @@ class Recorder:
 
     def path_taken(self) -> str:
         """Returns the search path, with the engine that answered: none where none did."""
-        if not self.searches or not self.path.startswith("local"):
-            return self.path
-        return with_engine("local", self.engine)
+        local = self.searches and self.path.startswith("local")
+        return with_engine("local", self.engine) if local else self.path
 
     async def finish(self, events: list[Pending]) -> None:
         """Writes the last events of the run in one durable append, after any that failed before."""

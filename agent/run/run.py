@@ -180,19 +180,15 @@ class Run:
 
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question, session = self.question, self.question.session
-        fence, backend = (
-            Fence(),
-            ChatBackend(self.means.backend, session.id, session.settings, offline=path is OFFLINE),
-        )
+        fence, means = Fence(), self.means
+        backend = ChatBackend(means.backend, session.id, session.settings, offline=path is OFFLINE)
         web: tuple[Tool, ...] = ()
         if path.local:
             search = web_search(backend, fence, question.turn.search_options)
             web = (search, open_page(backend, fence, question.turn.search_options))
         approve, decide = question.turn.approve, self.caller.approve
-        guard = self.means.guards.guard(
-            session, question.policy, approve, table, self.messages, decide
-        )
-        questions = UserQuestions(self.means.guards.approvals, session.id, decide)
+        guard = means.guards.guard(session, question.policy, approve, table, self.messages, decide)
+        questions = UserQuestions(means.guards.approvals, session.id, decide)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[
             tools_beside(path, question.provider.capabilities(question.model))

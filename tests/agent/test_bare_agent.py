@@ -149,7 +149,7 @@ class Slow(EventLog):
 def test_closing_ends_what_other_threads_wait_for(make: Made) -> None:
     """A thread that reads a stream, and one that asks, get the end of their run at the close."""
     holds = [Hold(), Hold()]
-    agent = make(*[[hold] for hold in holds], store=Slow(make.home / "chats.db"))
+    agent = make(*[[hold] for hold in holds], store=(log := Slow(make.home / "chats.db")))
     ended: list[str] = []
     threads = [
         threading.Thread(target=lambda: ended.append(list(agent.stream("a"))[-1].data["reason"])),
@@ -161,6 +161,7 @@ def test_closing_ends_what_other_threads_wait_for(make: Made) -> None:
     agent.close()
     for thread in threads:
         thread.join(90)
+    log.close()
     assert ended == ["cancelled", "cancelled"]
 
 

@@ -99,13 +99,10 @@ def _compared(claim: str, lang: str, page: Page) -> Verdict:
     refused = whole.verdict in ("contradicted", "misquoted") or whole.reason == TURNED
     if foreign or refused or len(parts) < 2:
         return whole
-    each = [_one(part, lang, page, foreign) for part in parts]
-    told = [v for v in each if v.reason != SHORT]
-    failed = [v for v in told if v.verdict not in TICKED]
-    if failed:
-        return next((v for v in failed if v.verdict == "contradicted"), failed[0])
-    if len(told) < len(parts) or whole.verdict in TICKED:
-        return whole
+    each = [v for part in parts if (v := _one(part, lang, page, foreign)).reason != SHORT]
+    failed = [v for v in each if v.verdict not in TICKED]
+    if failed or not each or whole.verdict in TICKED:
+        return max(failed, key=lambda v: v.verdict == "contradicted", default=whole)
     return replace(each[0], reason="The source says each sentence.")
 
 

@@ -3,6 +3,9 @@
 Labels are names of our own, of providers and of engines, and codes: nothing that anybody wrote.
 """
 
+# An editor may not have the extra that this module needs.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import re

@@ -4,6 +4,9 @@ They hold no content. A span is made when its work is over, with the times of th
 https://github.com/open-telemetry/semantic-conventions-genai (status: development)
 """
 
+# An editor may not have the extra that this module needs.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import threading

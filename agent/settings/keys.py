@@ -5,6 +5,9 @@ not used any more.
 keys.json: {NAME: {"place": "keyring" | "file", "value"?, "sent_to": [{names, default, origin}]}}
 """
 
+# An editor may not have the extra that this module needs.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json

@@ -3,6 +3,9 @@
 A connection may end, freeze or be refused at any moment: every wait has a limit.
 """
 
+# An editor may not have the extra that this module needs.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json

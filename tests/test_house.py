@@ -43,14 +43,14 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 22_614,
-    "search_backend": 10_666,
-    "web": 3_217,
-    "cli": 3_010,
-    "searchloop": 7_478,
-    "the page's script and style": 11_498,
+    "agent": 22_630,
+    "search_backend": 10_667,
+    "web": 3_214,
+    "cli": 3_008,
+    "searchloop": 7_476,
+    "the page's script and style": 11_497,
     "rule data, 100 characters a line": 691,
-    "tests, with comments and blanks": 65_967,
+    "tests, with comments and blanks": 65_998,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -49,7 +49,7 @@ BUDGET: Mapping[str, int] = {
     "cli": 3_008,
     "searchloop": 7_476,
     "the page's script and style": 11_497,
-    "rule data, 100 characters a line": 691,
+    "rule data, 100 characters a line": 682,
     "tests, with comments and blanks": 65_998,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.

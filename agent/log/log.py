@@ -121,7 +121,7 @@ class EventLog:
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
         """Makes an empty session with an id that nobody can guess."""
-        session, now = secrets.token_hex(16), time.time()
+        session, now = secrets.token_hex(12), time.time()
         rest = (workspace, now, now, 0, False, settings or {})
         made = Session(session, "", model, cast("Mode", mode), cast("Search", search), "off", *rest)
         with self._db.transaction() as db:

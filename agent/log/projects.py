@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import string
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -101,8 +100,7 @@ class ProjectStore:
 
     def create(self, name: str, fields: Mapping[str, Any]) -> Project:
         """Makes a project of checked fields."""
-        letters, now = string.ascii_letters + string.digits, time.time()
-        made = "".join(secrets.choice(letters) for _ in range(24))
+        made, now = secrets.token_hex(12), time.time()
         project = Project(made, name, now, now, **fields)
         with self._db.transaction() as db:
             row = (made, self._person, column_text(name), project.data(), now, now)

@@ -43,7 +43,7 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 22_630,
+    "agent": 22_628,
     "search_backend": 10_667,
     "web": 3_214,
     "cli": 3_008,

@@ -12,7 +12,7 @@ import subprocess
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,14 +46,8 @@ class Module:
 
     @property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """Its syntax, the module first: kept of the product, which is looked through often."""
-        if self.path.partition("/")[0] not in PACKAGES:
-            return tuple(ast.walk(ast.parse(self.text, self.path)))
-        return self._kept
-
-    @cached_property
-    def _kept(self) -> tuple[ast.AST, ...]:
-        return tuple(ast.walk(ast.parse(self.text, self.path)))
+        """Its syntax, the module first."""
+        return _parsed(self.text, self.path)
 
     @cached_property
     def imports(self) -> tuple[Import, ...]:
@@ -64,6 +58,11 @@ class Module:
     def at(self, line: int) -> str:
         """Where in the project, for a message."""
         return f"{self.path}:{line}"
+
+
+@lru_cache(maxsize=1)  # that of all modules takes 200 MB
+def _parsed(text: str, path: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(text, path)))
 
 
 def modules(*folders: str) -> tuple[Module, ...]:

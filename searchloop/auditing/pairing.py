@@ -40,7 +40,7 @@ _LEAD = (
 # A block of code; one that nothing closes goes to the end.
 _FENCED = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)[\s\S]*?(?:\n[ \t>]*+\1[^\n]*|\Z)", re.MULTILINE)
 _NOISE = re.compile(
-    r"!\[[^\]\n]{0,400}\]\([^()\s]{0,2000}\)|<!--.{0,5000}?-->"
+    r"!\[[^\]\n]{0,400}\]\([^()\s]{0,2000}\)|<!--(?:(?!<!--).){0,5000}?-->"
     r"|<su[bp]>(?!\d[\d, ]*<)|(?<!\d)</su[bp]>|<span style=\"display:none\">.{0,2000}?</span>"
     r"|</?(?:img|span|div|cite|br|p|u|b|i|em|strong)(?:\s[^<>\n]{0,500})?>"
     r"|\[cite_start\]|\[citation needed\]|:contentReference\[oaicite:\d+\]\{index=\d+\}",

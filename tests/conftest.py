@@ -125,7 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{recorded.VARIABLE}={folder} names no folder of recordings.")
     os.environ["LC_MESSAGES"] = "C"  # English, wherever the tests run
     if (allocator := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        allocator(_MMAP_THRESHOLD, 1 << 18)  # a large body goes back to the system when it is freed
+        allocator(_MMAP_THRESHOLD, 1 << 22)  # a large body goes back to the system when it is freed
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(os, "statvfs") or not os.access(MEMORY, os.W_OK):

@@ -98,7 +98,7 @@ async def test_a_start_may_be_cancelled_at_any_moment(
     silent, last = Silent(hold), list[str]()
     log = Slow(store, silent)
     runner = Runner(settings(tmp_path), log, silent, providers=[Scripted([says("Yes.")] * 30)])
-    for moments in range(30):
+    for moments in range(0, 30, 1 if isinstance(store, Path) else 3):
         silent.hold = hold
         session = log.create_session(model="scripted:one").id
         asking = asyncio.create_task(runner.start(session, "When is high water?"))

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 from bench.claims import MAKERS, TRUE
 from bench.own_pages import PAGES
+from searchloop.agent.verdicts.check import ACCUSED, TICKED
 from searchloop.analysis.sentences import sentences
-from searchloop.auditing.results import ACCUSED, TICKED, Audit
+from searchloop.auditing.results import Audit
 from searchloop.auditing.run import Auditor
 
 WRITTEN = Path(__file__).parents[1] / "tests/agent/verdicts/written.txt"

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.search.verdict_words import NEAREST, plain
+from searchloop.agent.search.verdict_words import NEAREST, VERDICTS, plain
 from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
-from searchloop.auditing.results import PROBLEMS, WORST, AuditedPage
+from searchloop.auditing.results import PROBLEMS, AuditedPage
 from searchloop.auditing.run import audited
 from searchloop.auditing.writers import WRITERS
 from searchloop.cli import BAD_INPUT, FAILED, OK, STOPPED
@@ -40,7 +40,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claim", nargs="?", metavar="CLAIM", help="what is said")
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a file, an address, or -")
     parser.add_argument("--batch", metavar="FILE", help='lines {"id", "claim", "text"}, one by one')
-    _fail_on(parser, WORST)
+    _fail_on(parser, VERDICTS)
     output(parser)
 
 
@@ -61,7 +61,7 @@ def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--model", metavar="MODEL", help=about)
     help = "the report: a file of any kind that is read, an address, or - for stdin"
     parser.add_argument("report", metavar="FILE|URL|-", help=help)
-    _fail_on(parser, (*WORST, *PROBLEMS, "unreachable", "refused", "moved", "uncited"))
+    _fail_on(parser, (*VERDICTS, *PROBLEMS, "unreachable", "refused", "moved", "uncited"))
     parser.add_argument("--offline", action="store_true", help="open only what is stored here")
     output(parser, "sarif", "html")
 

@@ -19,7 +19,7 @@ from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.text import neutral, tokens
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import NOTHING, Message, Request, Streams, Usage, VerdictName
-from searchloop.agent.verdicts.check import check
+from searchloop.agent.verdicts.check import ACCUSED, check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import tokens as tokens_of
 from searchloop.agent.verdicts.vetoes import FAULTS
@@ -244,7 +244,7 @@ def _allowed(read: ToRead, said: ModelSaid) -> ModelSaid | None:
         return None
     if said.verdict == "supported":
         ours = (check(read.claim, Page(text)) for text in (given, "\n\n".join(read.sentences)))
-        faults = (v.verdict in ("misquoted", "contradicted") or v.reason in FAULTS for v in ours)
+        faults = (v.verdict in ACCUSED or v.reason in FAULTS for v in ours)
         if any(faults) or _numbers_lost(read):
             return None
     return ModelSaid(said.verdict, given)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # In the order in which several are told.
-VERDICTS = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
+VERDICTS = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")  # worst first
 _LONGEST = 60  # characters of a claim
 NEAREST = ("misquoted", "unclear")  # where a passage is but the nearest there is
 

@@ -232,7 +232,7 @@ def _read(path: Path) -> dict[str, SavedKey]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         why = error if isinstance(error, OSError) else "it is not what was written there"
         remedy = remedy_for(error, "Remove it and save the keys again with `searchloop setup`.")
-        what = f"{path} cannot be read, or not be made yours alone: {why}."
+        what = f"{path} cannot be read or made private: {why}."
         raise ConfigError("bad_keys", what, remedy) from error
     return keys
 

@@ -17,7 +17,7 @@ from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, MISSING_NUMBER, TUR
 from searchloop.analysis.language import language
 from searchloop.analysis.sentences import sentences
 
-TICKED = ("quoted", "supported")
+TICKED, ACCUSED = ("quoted", "supported"), ("contradicted", "misquoted")
 _LONGEST = 2_000  # characters of a claim that are compared
 _TELLING = 8  # words that tell a language, if it is known here
 
@@ -90,25 +90,20 @@ def _checked(claim: str, page: Page) -> Verdict:
 
 def _compared(claim: str, lang: str, page: Page) -> Verdict:
     """Compares the claim as a whole; where it is several sentences, each has to hold by itself."""
-    foreign = _foreign(lang, page)
-    whole = _one(claim, lang, page, foreign)
+    foreign, quotes = _foreign(lang, page), quotations(claim, lang or page.lang)
+    whole = _quoted(claim, quotes, page, foreign) if quotes else _judged(claim, page, foreign)
     plain = claim  # a quotation stays in one piece
-    for quote in quotations(claim, lang or page.lang):
+    for quote in quotes:
         plain = plain.replace(quote, "_" * len(quote))
     parts = [claim[start:end] for start, end in sentences(plain)]
-    refused = whole.verdict in ("contradicted", "misquoted") or whole.reason == TURNED
+    refused = whole.verdict in ACCUSED or whole.reason == TURNED
     if foreign or refused or len(parts) < 2:
         return whole
-    each = [v for part in parts if (v := _one(part, lang, page, foreign)).reason != SHORT]
+    each = [v for part in parts if (v := _compared(part, lang, page)).reason != SHORT]
     failed = [v for v in each if v.verdict not in TICKED]
     if failed or not each or whole.verdict in TICKED:
         return max(failed, key=lambda v: v.verdict == "contradicted", default=whole)
     return replace(each[0], reason="The source says each sentence.")
-
-
-def _one(claim: str, lang: str, page: Page, foreign: bool) -> Verdict:
-    quotes = quotations(claim, lang or page.lang)
-    return _quoted(claim, quotes, page, foreign) if quotes else _judged(claim, page, foreign)
 
 
 _HALF = 0.5  # of a claim, its quotation included, that stands in one place of the page

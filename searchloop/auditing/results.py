@@ -10,9 +10,6 @@ from typing import Any, Literal
 from searchloop.agent.types import VerdictName
 
 State = Literal["read", "redirected", "unreachable", "refused"]
-TICKED = ("quoted", "supported")
-WORST = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")  # first
-ACCUSED = ("contradicted", "misquoted")
 # Why a page was not read; `unnamed`: the report gives no address.
 PROBLEMS = (
     *("dead", "unanswered", "blocked", "paywalled", "private", "unreadable", "offline", "limit"),

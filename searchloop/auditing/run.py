@@ -22,18 +22,16 @@ from searchloop.agent.providers import ProviderRegistry
 from searchloop.agent.run.check_sources import ModelReader, reader_of
 from searchloop.agent.run.check_with import ToRead, read_by, to_read
 from searchloop.agent.run.prices import load_prices, pricer
+from searchloop.agent.search.verdict_words import VERDICTS
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend, backend_for, error_words
 from searchloop.agent.tools.open_page import whole_page
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.verdicts.check import Verdict, check_readings
+from searchloop.agent.verdicts.check import ACCUSED, TICKED, Verdict, check_readings
 from searchloop.agent.verdicts.page import Page
 from searchloop.analysis.addresses import url_key
 from searchloop.auditing.pairing import LONGEST, Cited, Paired, Sentence, pair
 from searchloop.auditing.results import (
-    ACCUSED,
-    TICKED,
-    WORST,
     Audit,
     AuditedCitation,
     AuditedPage,
@@ -250,7 +248,7 @@ class Auditor:
         cited = [self._citation(number, each, pages) for each in sentence.cited]
         groups = [tuple(_fair(list(g))) for _, g in groupby(cited, lambda each: each.group)]
         best = (min((c.verdict for c in group), key=_BEST.index) for group in groups)
-        verdict = min(best, key=WORST.index)
+        verdict = min(best, key=VERDICTS.index)
         return AuditedSentence(sentence.claim, span, tuple(chain(*groups)), verdict)
 
     def _citation(

@@ -43,14 +43,14 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 22_628,
+    "agent": 22_625,
     "search_backend": 10_667,
     "web": 3_214,
     "cli": 3_008,
-    "searchloop": 7_476,
+    "searchloop": 7_471,
     "the page's script and style": 11_497,
     "rule data, 100 characters a line": 682,
-    "tests, with comments and blanks": 65_998,
+    "tests, with comments and blanks": 65_997,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {
